@@ -1,0 +1,374 @@
+"""A live environment: a private database and the environment's code, behind ten verbs.
+
+This is the async core; `awm_hub.launch` gives the same verbs synchronously. An instance survives the death of the
+process that hosts it: the failing call is a fault, and the instance is rebuilt from its last known state and the
+calls since.
+"""
+
+import asyncio
+import hashlib
+import time
+import uuid
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from awm_hub.canonical import from_json, to_json
+from awm_hub.environment import Environment, Task, ToolSpec
+from awm_hub.errors import EpisodeError, RecordError, UsageError, WorkerError
+from awm_hub.runtime import jobs, pages
+from awm_hub.runtime.limits import Limits, Options
+from awm_hub.runtime.processes import OperationError
+from awm_hub.runtime.tiers import choose_tier
+from awm_hub.runtime.workers import Launching, Worker, current_workers
+from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """An instance's whole state at one moment: database, clock and randomness, and the steps that led there."""
+
+    environment_hash: str
+    task_id: str | None
+    delta: str = field(repr=False)
+    """Database against the task's initial image: `awm_hub.runtime.pages`."""
+    calls_count: int
+    state_version: int
+    steps: tuple[Step, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LoggedCall:
+    """A call that changed the database, to be repeated when the instance is rebuilt."""
+
+    calls_count: int
+    tool: str
+    arguments: str
+
+
+async def launch(
+    environment: Environment,
+    *,
+    task: str | None = None,
+    seed: int = 0,
+    trust_remote_code: bool = False,
+    limits: Limits | None = None,
+    options: Options | None = None,
+    revision: str | None = None,
+) -> "Instance":
+    """Make an environment live.
+
+    Args:
+        environment: The environment.
+        task: Id or last part of the id of one of its tasks; its setup statements are applied.
+        seed: Seeds Python's and SQL's randomness.
+        trust_remote_code: Run without a seal where this machine cannot seal a process.
+        limits: What calls may use.
+        options: Deviations from strict behaviour, recorded in the trajectory.
+        revision: Dataset revision to record in the trajectory.
+
+    Raises:
+        UnknownNameError: there is no such task.
+        SealError: this machine cannot seal, and the code is not trusted.
+        LoadError: the code does not load, or a setup statement fails.
+    """
+    limits, options = limits or Limits(), options or Options()
+    chosen = environment.task(task) if task is not None else None
+    tier = await choose_tier(options.tier, trust_remote_code=trust_remote_code, environment=environment)
+    image = environment.database
+    if chosen is not None and chosen.setup:
+        image = await jobs.prepare_image(image, chosen.setup, environment.clock, trust_remote_code=tier == "process")
+    launching = Launching(environment=environment, limits=limits, options=options, tier=tier)
+    instance = Instance(launching, task=chosen, seed=seed, image=image, revision=revision)
+    try:
+        await instance.reset()
+    except BaseException:
+        await instance.close()
+        raise
+    return instance
+
+
+async def _unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """Await some work that goes on when the caller is cancelled."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
+
+
+class Instance:
+    """A live, isolated, resettable copy of an environment. Calls on one instance run one after another."""
+
+    def __init__(
+        self, launching: Launching, *, task: Task | None, seed: int, image: bytes, revision: str | None
+    ) -> None:
+        self.environment = launching.environment
+        self.task = task
+        self.seed = seed
+        self.tier = launching.tier
+        self.revision = revision
+        self.is_closed = False
+        self.is_ended = False
+        self.answer: str | None = None
+        self._launching = launching
+        self._workers = current_workers()
+        self._worker: Worker = self._workers.take(launching)
+        self._name = uuid.uuid4().hex
+        self._lock = asyncio.Lock()
+        self._initial = image
+        self._image_key = hashlib.sha256(image).hexdigest()
+        self._base = (image, 0)
+        self._log: list[_LoggedCall] = []
+        self._steps: tuple[Step, ...] = ()
+        self._calls_count = self._state_version = 0
+        self._generation = -1
+        self._coercions: list[dict[str, Any]] = []
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What has been called since the last reset, with the results."""
+        return self._steps
+
+    def list_tools(self) -> tuple[ToolSpec, ...]:
+        """The toolset."""
+        return self.environment.tools
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, thought: str | None = None
+    ) -> ToolResult:
+        """Call a tool. Whatever goes wrong with the call is in the result, never an exception.
+
+        A cancelled caller does not break the call: it ends in the background and is part of the episode.
+
+        Raises:
+            EpisodeError: the instance is closed or its episode has ended.
+        """
+        return await _unbroken(self._call_and_record(name, arguments or {}, thought))
+
+    async def _call_and_record(self, name: str, arguments: Mapping[str, Any], thought: str | None) -> ToolResult:
+        async with self._lock:
+            self._check_open()
+            if self.is_ended:
+                raise EpisodeError("this episode has ended", next_step="reset() starts another one")
+            started = time.perf_counter()
+            result = await self._call(name, arguments)
+            result = replace(result, seconds=time.perf_counter() - started)
+            step = Step(
+                tool=name, arguments=arguments, result=result, state_version=self._state_version, thought=thought
+            )
+            self._steps = (*self._steps, step)
+            return result
+
+    async def reset(self) -> None:
+        """Back to the task's initial state: database, clock, randomness and steps."""
+        async with self._lock:
+            self._check_open()
+            self._base, self._log, self._steps = (self._initial, 0), [], ()
+            self._calls_count = self._state_version = 0
+            self._coercions, self.answer, self.is_ended = [], None, False
+            await self._rebuild()
+
+    async def snapshot(self) -> Snapshot:
+        """The whole state, to be restored later."""
+        async with self._lock:
+            self._check_open()
+            image = await self._export()
+            return Snapshot(
+                environment_hash=self.environment.content_hash,
+                task_id=self.task.id if self.task else None,
+                delta=pages.delta(self._initial, image),
+                calls_count=self._calls_count,
+                state_version=self._state_version,
+                steps=self._steps,
+            )
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot of this environment and task.
+
+        Raises:
+            UsageError: the snapshot belongs to another environment or task.
+        """
+        async with self._lock:
+            self._check_open()
+            task_id = self.task.id if self.task else None
+            if (snapshot.environment_hash, snapshot.task_id) != (self.environment.content_hash, task_id):
+                raise UsageError("this snapshot belongs to another environment or task")
+            self._base = (pages.apply(self._initial, snapshot.delta), snapshot.calls_count)
+            self._log, self._steps = [], snapshot.steps
+            self._calls_count, self._state_version = snapshot.calls_count, snapshot.state_version
+            self.answer, self.is_ended = None, False
+            await self._rebuild()
+
+    async def fork(self) -> "Instance":
+        """A second instance in the same state; from here on the two are independent."""
+        snapshot = await self.snapshot()
+        twin = Instance(self._launching, task=self.task, seed=self.seed, image=self._initial, revision=self.revision)
+        try:
+            await twin.restore(snapshot)
+        except BaseException:
+            await twin.close()
+            raise
+        return twin
+
+    async def image(self) -> bytes:
+        """The current database, as an untrusted SQLite image."""
+        async with self._lock:
+            self._check_open()
+            return await self._export()
+
+    async def diff(self) -> StateDiff:
+        """Rows that differ from the initial state."""
+        image = await self.image()
+        return await jobs.state_diff(self._initial, image, trust_remote_code=self.tier == "process")
+
+    async def submit(self, answer: str | None = None) -> None:
+        """End the episode with the agent's final message.
+
+        Raises:
+            EpisodeError: the episode has ended already.
+        """
+        async with self._lock:
+            self._check_open()
+            if self.is_ended:
+                raise EpisodeError("this episode has ended already", next_step="reset() starts another one")
+            self.answer, self.is_ended = answer, True
+
+    async def trajectory(self) -> Trajectory:
+        """The record of this episode so far."""
+        async with self._lock:
+            self._check_open()
+            image = await self._export()
+            options = {**self._launching.options.to_dict(), "limits": self._launching.limits.to_dict()}
+            if self._coercions:
+                options["coercions"] = list(self._coercions)
+            return Trajectory(
+                environment_id=self.environment.id,
+                environment_hash=self.environment.content_hash,
+                revision=self.revision,
+                task_id=self.task.id if self.task else None,
+                seed=self.seed,
+                tier=self.tier,
+                options=options,
+                clock=self.environment.clock.isoformat(),
+                steps=self._steps,
+                answer=self.answer,
+                termination="answered" if self.is_ended else "stopped",
+                database_delta=pages.delta(self._initial, image),
+                calls_count=self._calls_count,
+                environment=self.environment,
+            )
+
+    async def close(self) -> None:
+        """Free the instance. Closing twice is fine."""
+        async with self._lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            try:
+                if self._generation == self._worker.generation:
+                    await self._worker.request("close", instance=self._name)
+            except (WorkerError, OperationError):
+                pass
+            finally:
+                self._workers.give_back(self._worker)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise EpisodeError("this instance is closed", next_step="launch() makes another one")
+
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            text = to_json(arguments)
+        except RecordError as error:
+            return ToolResult(type="invalid_call", code="invalid_arguments", message=error.message)
+        if not isinstance(arguments, Mapping):
+            return ToolResult(type="invalid_call", code="invalid_arguments", message="arguments are an object")
+        try:
+            found = await self._dispatch(name, text)
+        except WorkerError as error:
+            self._calls_count += 1
+            self._state_version += 1
+            code = "deadline" if error.reason == "deadline" else "worker_died"
+            return ToolResult(type="fault", code=code, message=error.message)
+        except OperationError as error:
+            return ToolResult(type="fault", code=error.kind, message=error.message)
+        return self._take(found, name, text)
+
+    async def _dispatch(self, name: str, text: str) -> dict[str, Any]:
+        await self._live()
+        found: dict[str, Any] = await self._worker.request(
+            "call",
+            timeout_s=self._launching.limits.call_hard_s,
+            instance=self._name,
+            tool=name,
+            arguments=text,
+            calls_count=self._calls_count + 1,
+        )
+        return found
+
+    def _take(self, found: dict[str, Any], name: str, text: str) -> ToolResult:
+        """Turn a worker's untrusted answer into a result, and note what it did to the state."""
+        if found["type"] != "invalid_call":
+            self._calls_count += 1
+        if found["changed"]:
+            self._state_version += 1
+            self._log.append(_LoggedCall(calls_count=self._calls_count, tool=name, arguments=text))
+        if found["coerced"]:
+            self._coercions.append({"step": len(self._steps), "coerced": list(found["coerced"])})
+        try:
+            value = None if found["value"] is None else from_json(found["value"], "the result")
+        except RecordError as error:
+            return ToolResult(type="fault", code="output_limit", message=error.message)
+        return ToolResult(type=found["type"], value=value, code=found["code"], message=found["message"])
+
+    async def _live(self) -> None:
+        """See that the current process holds this instance in its current state."""
+        if await self._worker.ready() != self._generation:
+            await self._rebuild()
+
+    async def _rebuild(self) -> None:
+        """Put the instance into the current process: from its base state, repeating the calls since.
+
+        Raises:
+            WorkerError: it cannot be rebuilt; the instance is closed then.
+        """
+        image, calls_count = self._base
+        try:
+            generation = await self._worker.ready()
+            await self._worker.keep_image(self._image_key, self._initial)
+            await self._worker.request("close", instance=self._name)
+            await self._worker.request(
+                "create", instance=self._name, key=self._image_key, seed=self.seed, calls_count=calls_count
+            )
+            if image is not self._initial:
+                await self._worker.request("restore", instance=self._name, image=image, calls_count=calls_count)
+            for call in self._log:
+                await self._worker.request(
+                    "call",
+                    timeout_s=self._launching.limits.call_hard_s,
+                    instance=self._name,
+                    tool=call.tool,
+                    arguments=call.arguments,
+                    calls_count=call.calls_count,
+                )
+        except OperationError as error:
+            raise WorkerError(f"the instance cannot be rebuilt: {error}", next_step="launch another one") from error
+        self._generation = generation
+
+    async def _export(self) -> bytes:
+        await self._live()
+        try:
+            found = await self._worker.request("export", instance=self._name)
+        except OperationError as error:
+            raise WorkerError(f"the database cannot be exported: {error}") from error
+        return bytes(found["image"])

@@ -1,0 +1,337 @@
+"""One-shot jobs: everything that touches a row's code, SQL or database image outside an instance.
+
+Each runs in a fork of its own that seals itself, does one thing under a deadline and ends. What comes back is data. The
+host never executes or opens anything of a row itself.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from awm_hub.canonical import from_json, to_json
+from awm_hub.environment import SeedTable, Table, ToolSpec
+from awm_hub.errors import LoadError, RecordError, SandboxError, SourceError
+from awm_hub.runtime.limits import Limits
+from awm_hub.runtime.processes import OperationError, Process
+from awm_hub.runtime.tiers import choose_tier
+from awm_hub.trajectory import StateDiff
+
+_GRACE_S = 5.0
+
+
+class VerifierError(SandboxError):
+    """A verifier raised, overran its deadline or returned something that is no JSON."""
+
+
+class ImageError(RecordError):
+    """A database image cannot be read: it is no database, damaged, or too slow to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing that went wrong while an image was built."""
+
+    stage: str
+    """`schema`, `seed`, `foreign_keys` or `code`."""
+    subject: str
+    """Table or tool."""
+    statement: str
+    message: str
+    rows: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildRequest:
+    """What an image is built from."""
+
+    interface: str
+    code: str | None
+    clock: dt.datetime
+    tables: tuple[Table, ...]
+    further_ddl: tuple[str, ...] = ()
+    seed: tuple[SeedTable, ...] = ()
+    strict: bool = True
+    """Raise on the first problem (our own sources) instead of collecting them (imports)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildReport:
+    """An image, the toolset, and everything that went wrong on the way."""
+
+    image: bytes = field(repr=False)
+    image_sha256: str
+    logical_hash: str
+    row_counts: dict[str, int]
+    schema_errors: int
+    seed_errors: int
+    """Rows that did not load."""
+    foreign_key_violations: int
+    problems: tuple[Problem, ...]
+    tools: tuple[ToolSpec, ...]
+    dropped_tools: tuple[str, ...]
+    """Operations that another one with the same method and path replaced."""
+    shadowed_tools: tuple[str, ...]
+    """Tools whose requests reach another route that was declared before."""
+    hidden_state: bool
+    """Functions of the module change its globals."""
+    load_error: str | None
+    """Why the code does not load; `tools` is empty then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Whether two endings are the same, and what differs."""
+
+    equal: bool
+    differences: tuple[str, ...]
+
+
+async def run_job(op: str, *, interface: str = "functions", trust_remote_code: bool = False, **fields: Any) -> Any:
+    """One operation in a fresh fork.
+
+    Raises:
+        OperationError: the operation failed inside.
+        WorkerError: the fork died or overran its deadline.
+    """
+    limits = Limits()
+    tier = await choose_tier("auto", trust_remote_code=trust_remote_code)
+    process = await Process.spawn(interface=interface, sealed=tier == "sealed", memory_bytes=limits.worker_memory_bytes)
+    try:
+        timeout_s = limits.load_s + _GRACE_S
+        return await process.request(op, timeout_s=timeout_s, seconds=limits.load_s, interface=interface, **fields)
+    finally:
+        process.kill()
+
+
+async def build(request: BuildRequest, *, trust_remote_code: bool = False) -> BuildReport:
+    """Build an environment's image and read its tools.
+
+    Raises:
+        SourceError: `strict`, and a statement failed or the code does not load.
+        LoadError: the build itself could not run to its end.
+        WorkerError: it overran its deadline or its memory.
+    """
+    try:
+        found = await run_job(
+            "build",
+            interface=request.interface,
+            trust_remote_code=trust_remote_code,
+            code=request.code,
+            clock_us=_microseconds(request.clock),
+            tables=[{"name": t.name, "ddl": t.ddl, "indexes": list(t.indexes)} for t in request.tables],
+            further_ddl=list(request.further_ddl),
+            seed=[{"table": s.table, "inserts": list(s.inserts)} for s in request.seed],
+            database_bytes=Limits().database_bytes,
+        )
+    except OperationError as error:
+        raise LoadError(
+            f"the image could not be built: {error}", next_step="look at the schema and the seed"
+        ) from error
+    report = _report(found)
+    if request.strict:
+        _raise_first(report)
+    return report
+
+
+def _report(found: dict[str, Any]) -> BuildReport:
+    try:
+        return BuildReport(
+            image=bytes(found["image"]),
+            image_sha256=found["image_sha256"],
+            logical_hash=found["logical_hash"],
+            row_counts=dict(found["row_counts"]),
+            schema_errors=int(found["schema_errors"]),
+            seed_errors=int(found["seed_errors"]),
+            foreign_key_violations=int(found["foreign_key_violations"]),
+            problems=tuple(Problem(**p) for p in found["problems"]),
+            tools=tuple(_tool(t) for t in found["tools"]),
+            dropped_tools=tuple(found["dropped_tools"]),
+            shadowed_tools=tuple(found["shadowed_tools"]),
+            hidden_state=bool(found["hidden_state"]),
+            load_error=found["load_error"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise LoadError(f"the sandbox returned no build report: {error}") from error
+
+
+def _tool(found: dict[str, Any]) -> ToolSpec:
+    output = found["output_schema"]
+    return ToolSpec(
+        name=found["name"],
+        description=found["description"],
+        input_schema=from_json(to_json(found["input_schema"]), f"schema of {found['name']}"),
+        output_schema=None if output is None else from_json(to_json(output), f"schema of {found['name']}"),
+    )
+
+
+def _raise_first(report: BuildReport) -> None:
+    for problem in report.problems:
+        where = f"{problem.stage} of {problem.subject or 'the database'}"
+        raise SourceError(
+            f"{where}: {problem.message}\n  in: {problem.statement[:300]}",
+            next_step=f"mend this statement in {'schema.sql' if problem.stage == 'schema' else 'seed.sql'}",
+        )
+    if report.load_error:
+        raise SourceError(f"tools.py does not load: {report.load_error}", next_step="mend tools.py")
+
+
+async def prepare_image(
+    image: bytes, setup: Sequence[str], clock: dt.datetime, *, trust_remote_code: bool = False
+) -> bytes:
+    """A task's setup statements applied to an image.
+
+    Raises:
+        LoadError: a statement failed.
+    """
+    if not setup:
+        return image
+    try:
+        done = await run_job(
+            "setup",
+            trust_remote_code=trust_remote_code,
+            image=image,
+            statements=list(setup),
+            clock_us=_microseconds(clock),
+        )
+    except OperationError as error:
+        raise LoadError(f"a setup statement of the task failed: {error}") from error
+    return bytes(done)
+
+
+async def state_diff(
+    initial: bytes, final: bytes, *, volatile: Sequence[str] = (), trust_remote_code: bool = False
+) -> StateDiff:
+    """Rows that differ between two images, `volatile` columns left out.
+
+    Raises:
+        ImageError: an image cannot be read.
+    """
+    found = await _read(
+        "diff", trust_remote_code=trust_remote_code, initial=initial, final=final, volatile=list(volatile)
+    )
+    return StateDiff.from_dict(found)
+
+
+async def dump(image: bytes, *, max_rows: int = 1000, trust_remote_code: bool = False) -> dict[str, Any]:
+    """Tables with columns, rows (JSON cells) and totals.
+
+    Raises:
+        ImageError: the image cannot be read.
+    """
+    found: dict[str, Any] = await _read("dump", trust_remote_code=trust_remote_code, image=image, max_rows=max_rows)
+    return found
+
+
+async def logical_hash(image: bytes, *, trust_remote_code: bool = False) -> str:
+    """Hash of what an image holds, whatever its pages look like.
+
+    Raises:
+        ImageError: the image cannot be read.
+    """
+    return str(await _run_read("hash", trust_remote_code=trust_remote_code, image=image))
+
+
+async def query(
+    image: bytes,
+    sql: str,
+    *,
+    clock: dt.datetime,
+    calls_count: int = 0,
+    max_rows: int = 10_000,
+    trust_remote_code: bool = False,
+) -> list[dict[str, Any]]:
+    """Rows of one SELECT, cells as JSON.
+
+    Raises:
+        ImageError: the statement fails or the image cannot be read.
+    """
+    found: list[dict[str, Any]] = await _read(
+        "query",
+        trust_remote_code=trust_remote_code,
+        image=image,
+        sql=sql,
+        clock_us=_microseconds(clock),
+        calls_count=calls_count,
+        max_rows=max_rows,
+    )
+    return found
+
+
+async def same_ending(
+    initial: bytes,
+    expected: bytes,
+    actual: bytes,
+    *,
+    volatile: Sequence[str] = (),
+    free: Sequence[str] = (),
+    kind: str | None = None,
+    trust_remote_code: bool = False,
+) -> Comparison:
+    """Whether the changes of two endings are the same, by the rules of the derived decision.
+
+    Raises:
+        ImageError: an image cannot be read.
+    """
+    found = await _run_read(
+        "compare",
+        trust_remote_code=trust_remote_code,
+        initial=initial,
+        expected=expected,
+        actual=actual,
+        volatile=list(volatile),
+        free=list(free),
+        kind=kind,
+    )
+    return Comparison(equal=bool(found["equal"]), differences=tuple(found["differences"]))
+
+
+async def verify(
+    *,
+    code: str,
+    function: str,
+    initial: bytes,
+    final: bytes,
+    changes: StateDiff,
+    answer: str | None,
+    clock: dt.datetime,
+    calls_count: int = 0,
+    trust_remote_code: bool = False,
+) -> Any:
+    """Run a verifier; its JSON result.
+
+    Raises:
+        VerifierError: it raised, overran its deadline, or its result is no JSON.
+    """
+    try:
+        text = await run_job(
+            "verify",
+            trust_remote_code=trust_remote_code,
+            code=code,
+            function=function,
+            initial=initial,
+            final=final,
+            changes=to_json(changes.to_dict()),
+            answer=answer,
+            clock_us=_microseconds(clock),
+            calls_count=calls_count,
+        )
+        return from_json(str(text), f"result of {function}")
+    except (OperationError, RecordError, SandboxError) as error:
+        raise VerifierError(f"verifier {function} failed: {error}") from error
+
+
+async def _read(op: str, **fields: Any) -> Any:
+    text = await _run_read(op, **fields)
+    return from_json(str(text), f"answer to {op}")
+
+
+async def _run_read(op: str, **fields: Any) -> Any:
+    try:
+        return await run_job(op, **fields)
+    except OperationError as error:
+        raise ImageError(f"the database could not be read: {error}") from error
+
+
+def _microseconds(moment: dt.datetime) -> int:
+    return int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(microseconds=1))

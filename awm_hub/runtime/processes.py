@@ -1,0 +1,241 @@
+"""Sandboxed processes as the host sees them: one zygote per host process, and the workers it forks.
+
+The host talks to a worker over one socket pair, a request at a time. A worker that dies, answers nonsense or overruns
+its deadline is killed and reported as a `WorkerError`; nothing ever waits without a limit. When the host ends, by
+whatever signal, its sockets close: the zygote ends, and the kernel ends the workers with it.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import awm_hub
+from awm_hub.errors import SandboxError, SealError, WorkerError
+from awm_hub.sandbox import frames, seal
+
+_STARTUP_S = 60.0
+_SPAWN_S = 20.0
+_BOOT = "import sys; sys.path.append(sys.argv[2]); from awm_hub.sandbox.zygote import main; main(int(sys.argv[1]))"
+_CLEAN_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
+
+
+class Zygote:
+    """The process that forks workers. Thread-safe; started on first use, restarted when it has died."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._pid = os.getpid()
+        self._can_seal: bool | None = None
+
+    def spawn(self, *, interface: str, sealed: bool, memory_bytes: int) -> tuple[socket.socket, int]:
+        """Fork a worker; the host's end of its socket, and its pid."""
+        order = {"interface": interface, "seal": sealed, "memory_bytes": memory_bytes}
+        with self._lock:
+            try:
+                return self._fork(order)
+            except (OSError, struct.error):
+                self._stop()
+                return self._fork(order)
+
+    def can_seal(self) -> bool:
+        """Whether a process really could be sealed here; found out once, by doing it."""
+        if self._can_seal is None:
+            self._can_seal = seal.can_seal() and self._probe()
+        return self._can_seal
+
+    def stop(self) -> None:
+        """End the zygote, and with it every worker."""
+        with self._lock:
+            self._stop()
+
+    def _fork(self, order: dict[str, Any]) -> tuple[socket.socket, int]:
+        control = self._started()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(control, [json.dumps(order).encode()], [theirs.fileno()])
+        (pid,) = struct.unpack("<I", control.recv(4))
+        return ours, pid
+
+    def _started(self) -> socket.socket:
+        if self._control is not None and self._process is not None and self._process.poll() is None:
+            return self._control
+        self._stop()
+        ours, theirs = socket.socketpair()
+        root = str(Path(awm_hub.__file__).parent.parent)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-sP", "-W", "ignore", "-c", _BOOT, str(theirs.fileno()), root],
+                pass_fds=[theirs.fileno()],
+                env=_CLEAN_ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=None if os.environ.get("AWM_HUB_DEBUG_ZYGOTE") else subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        ours.settimeout(_STARTUP_S)
+        if ours.recv(1) != b"R":
+            raise SandboxError("the sandbox did not start", next_step="set AWM_HUB_DEBUG_ZYGOTE=1 and look at stderr")
+        ours.settimeout(_SPAWN_S)
+        self._control = ours
+        return ours
+
+    def _stop(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._control = self._process = None
+
+    def _probe(self) -> bool:
+        ours, _ = self.spawn(interface="functions", sealed=True, memory_bytes=2**31)
+        with ours:
+            ours.settimeout(_SPAWN_S)
+            try:
+                return "ok" in frames.receive(ours)
+            except (EOFError, OSError):
+                return False
+
+
+_zygote = Zygote()
+
+
+def zygote() -> Zygote:
+    """The zygote of this process; a forked child gets one of its own."""
+    global _zygote
+    if _zygote._pid != os.getpid():
+        _zygote = Zygote()
+    return _zygote
+
+
+atexit.register(lambda: zygote().stop())
+
+
+class Process:
+    """One sandboxed process: requests go out one at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int) -> None:
+        self._reader, self._writer = reader, writer
+        self._lock = asyncio.Lock()
+        self._counter = 0
+        self._pid = pid
+        self._handle = _pidfd(pid)
+        self.is_dead = False
+
+    @classmethod
+    async def spawn(cls, *, interface: str, sealed: bool, memory_bytes: int) -> "Process":
+        """Fork a worker and see it sealed.
+
+        Raises:
+            SealError: the process could not seal itself.
+            WorkerError: it died.
+        """
+        source = zygote()
+        ours, pid = await asyncio.to_thread(source.spawn, interface=interface, sealed=sealed, memory_bytes=memory_bytes)
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        process = cls(reader, writer, pid)
+        first = await process._receive(_SPAWN_S)
+        if "error" in first:
+            process.kill()
+            raise SealError(f"the worker could not seal itself: {first.get('message')}")
+        return process
+
+    async def request(self, op: str, *, timeout_s: float, **fields: Any) -> Any:
+        """Send one request and await its answer, at most `timeout_s` seconds.
+
+        A cancelled caller does not disturb the exchange: it is finished in the background.
+
+        Raises:
+            WorkerError: the process died, answered nonsense or overran the time; it is dead now.
+            OperationError: the operation itself failed.
+        """
+        task = asyncio.ensure_future(self._exchange(op, timeout_s, fields))
+        task.add_done_callback(_retrieve)
+        answer = await asyncio.shield(task)
+        if "error" in answer:
+            raise OperationError(str(answer["error"]), str(answer.get("message", "")))
+        return answer.get("ok")
+
+    async def _exchange(self, op: str, timeout_s: float, fields: dict[str, Any]) -> dict[str, Any]:
+        async with self._lock:
+            if self.is_dead:
+                raise WorkerError("the worker has died")
+            self._counter += 1
+            try:
+                self._writer.write(frames.encode({"op": op, "id": self._counter, **fields}))
+                await self._writer.drain()
+            except ConnectionError as error:
+                self.kill()
+                raise WorkerError("the worker has died") from error
+            answer = await self._receive(timeout_s)
+            if answer.get("id") != self._counter:
+                self.kill()
+                raise WorkerError("the worker broke the protocol and was stopped", reason="protocol")
+            return answer
+
+    async def _receive(self, timeout_s: float) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await frames.receive_async(self._reader)
+        except TimeoutError as error:
+            self.kill()
+            raise WorkerError(
+                f"the worker gave no answer within {timeout_s:g} s and was stopped", reason="deadline"
+            ) from error
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            self.kill()
+            raise WorkerError("the worker has died") from error
+        except frames.FrameError as error:
+            self.kill()
+            raise WorkerError(f"the worker broke the protocol and was stopped: {error}", reason="protocol") from error
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self.is_dead:
+            return
+        self.is_dead = True
+        with contextlib.suppress(ProcessLookupError):
+            if self._handle is None:
+                os.kill(self._pid, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        if self._handle is not None:
+            os.close(self._handle)
+        with contextlib.suppress(RuntimeError):
+            self._writer.close()
+
+
+class OperationError(Exception):
+    """An operation failed inside the sandbox; `kind` is the exception's name there."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind, self.message = kind, message
+
+
+def _pidfd(pid: int) -> int | None:
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _retrieve(task: "asyncio.Future[Any]") -> None:
+    """Look at an abandoned exchange's exception, so that asyncio does not complain about it."""
+    if not task.cancelled():
+        task.exception()

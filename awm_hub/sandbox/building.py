@@ -1,0 +1,222 @@
+"""Building a database image inside a one-shot sealed fork: DDL, sample data, the module's own tables, tools.
+
+Statements run one by one, with foreign keys on and under the frozen clock. A statement that fails is reported and left
+out of the image; a failing INSERT of several rows is retried row by row, so that only the wrong rows are missing.
+"""
+
+import ast
+import asyncio
+import hashlib
+import re
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from awm_hub.runtime import statediff
+from awm_hub.sandbox import randomness
+from awm_hub.sandbox.clock import FrozenClock
+from awm_hub.sandbox.database import PAGE_BYTES, InstanceConnection
+from awm_hub.sandbox.deadline import Deadline
+from awm_hub.sandbox.functions import FILENAME
+from awm_hub.sandbox.instances import load_code
+
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|[(),;]|\w+|\s+|.", re.S)
+_MUTATORS = {
+    "append",
+    "extend",
+    "insert",
+    "remove",
+    "pop",
+    "clear",
+    "add",
+    "update",
+    "discard",
+    "setdefault",
+    "popitem",
+}
+
+
+class ImageBuilder:
+    """One build: the database, and the problems met on the way."""
+
+    def __init__(self, request: dict[str, Any], clock: FrozenClock, deadline: Deadline) -> None:
+        self._request, self._clock, self._deadline = request, clock, deadline
+        self._problems: list[dict[str, Any]] = []
+        self._db = self._new_database()
+
+    def build(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+        """Build the image and read the tools; the answer is `BuildReport`'s content."""
+        schema_errors = self._create_schema()
+        seed_errors = sum(self._insert(seed["table"], sql) for seed in self._request["seed"] for sql in seed["inserts"])
+        violations = self._foreign_key_violations()
+        tools, extra = self._load_tools(loop)
+        image = self._image()
+        db = sqlite3.connect(":memory:")
+        db.deserialize(image)
+        return {
+            "image": image,
+            "image_sha256": hashlib.sha256(image).hexdigest(),
+            "logical_hash": statediff.logical_hash(db),
+            "row_counts": _row_counts(db),
+            "schema_errors": schema_errors,
+            "seed_errors": seed_errors,
+            "foreign_key_violations": violations,
+            "problems": self._problems[:10_000],
+            "tools": tools,
+            **extra,
+        }
+
+    def _new_database(self) -> InstanceConnection:
+        db = sqlite3.connect(":memory:", factory=InstanceConnection, isolation_level=None, check_same_thread=False)
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA temp_store = MEMORY")
+        self._clock.bind(db)
+        randomness.bind(db)
+        randomness.seed_call(0, 0)
+        db.set_progress_handler(self._deadline.is_overdue, 20_000)
+        db.execute(f"PRAGMA max_page_count = {self._request['database_bytes'] // PAGE_BYTES}")
+        return db
+
+    def _create_schema(self) -> int:
+        errors = 0
+        for table in self._request["tables"]:
+            for sql in (table["ddl"], *table["indexes"]):
+                errors += self._execute("schema", table["name"], sql)
+        for sql in self._request["further_ddl"]:
+            errors += self._execute("schema", "", sql)
+        return errors
+
+    def _execute(self, stage: str, subject: str, sql: str) -> bool:
+        """Run one statement; True if it failed, which is noted."""
+        try:
+            self._db.execute(sql)
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            self._note(stage, subject, sql, str(error))
+            return True
+        return False
+
+    def _note(self, stage: str, subject: str, statement: str, message: str) -> None:
+        problem = {"stage": stage, "subject": subject, "statement": statement[:2000], "message": message[:500]}
+        self._problems.append({**problem, "rows": 1})
+
+    def _insert(self, table: str, sql: str) -> int:
+        """Insert; the number of rows that failed."""
+        try:
+            self._db.execute(sql)
+            return 0
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            singles = list(single_rows(sql))
+            if len(singles) < 2:
+                self._note("seed", table, sql, str(error))
+                return 1
+        return sum(self._execute("seed", table, single) for single in singles)
+
+    def _foreign_key_violations(self) -> int:
+        try:
+            found = self._db.execute("PRAGMA foreign_key_check").fetchall()
+        except sqlite3.OperationalError as error:
+            self._note("foreign_keys", "", "PRAGMA foreign_key_check", str(error))
+            return 0
+        for table, rowid, parent, _ in found[:100]:
+            self._note("foreign_keys", table, "", f"row {rowid} names a row that {parent} does not have")
+        return len(found)
+
+    def _load_tools(self, loop: asyncio.AbstractEventLoop) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        extra = {"dropped_tools": [], "shadowed_tools": [], "hidden_state": False, "load_error": None}
+        request = self._request
+        if request["code"] is None:
+            return [], extra
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        self._db.isolation_level = "DEFERRED" if request["interface"] == "fastapi" else None
+        try:
+            code = load_code(request["interface"], request["code"], lambda: self._db, loop)
+            tools = code.specifications()
+            if request["interface"] == "fastapi":
+                extra["dropped_tools"], extra["shadowed_tools"] = code.routes_without_tool(), code.shadowed_tools()
+                extra["hidden_state"] = has_module_state(request["code"])
+        except BaseException as error:
+            extra["load_error"] = _load_error(error)
+            return [], extra
+        finally:
+            self._db.isolation_level = None
+        return tools, extra
+
+    def _image(self) -> bytes:
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        self._db.execute("VACUUM")
+        return self._db.serialize()
+
+
+def _load_error(error: BaseException) -> str:
+    """What went wrong, and in which line of the module."""
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == FILENAME:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    where = f" (line {line})" if line else ""
+    return f"{type(error).__name__}: {str(error)[:400]}{where}"
+
+
+def _row_counts(db: sqlite3.Connection) -> dict[str, int]:
+    names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    quoted = [(name, name.replace('"', '""')) for (name,) in names.fetchall()]
+    return {name: db.execute(f'SELECT count(*) FROM "{inner}"').fetchone()[0] for name, inner in quoted}
+
+
+def single_rows(sql: str) -> Iterator[str]:
+    """The single-row statements of an INSERT with several rows; nothing for any other statement."""
+    tokens = [t for t in _TOKEN.findall(sql) if not t.startswith(("--", "/*"))]
+    start = next((i for i, t in enumerate(tokens) if t.upper() == "VALUES"), None)
+    if start is None:
+        return
+    depth, row, rows, rest = 0, "", [], ""
+    for i, token in enumerate(tokens[start + 1 :], start + 1):
+        if depth == 0 and token not in ("(", ",") and not token.isspace():
+            rest = "".join(tokens[i:])
+            break
+        depth += (token == "(") - (token == ")")
+        row += token if depth or token == ")" else ""
+        if depth == 0 and row:
+            rows.append(row)
+            row = ""
+    head = "".join(tokens[: start + 1])
+    for values in rows:
+        yield f"{head} {values} {rest.rstrip().rstrip(';')}"
+
+
+def has_module_state(code: str) -> bool:
+    """Whether functions of a module change its globals: state that no database reset takes back."""
+    tree = ast.parse(code)
+    holders = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_container(node.value)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return any(_changes(node, holders) for function in functions for node in ast.walk(function))
+
+
+def _is_container(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in {"list", "dict", "set", "defaultdict", "count"}
+    return isinstance(node, ast.List | ast.Dict | ast.Set)
+
+
+def _changes(node: ast.AST, holders: set[str]) -> bool:
+    if isinstance(node, ast.Global):
+        return True
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
+        targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+        return any(
+            isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and t.value.id in holders for t in targets
+        )
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        return node.func.attr in _MUTATORS and isinstance(owner, ast.Name) and owner.id in holders
+    return False

@@ -1,0 +1,107 @@
+"""SQLite connections inside the sandbox: one private in-memory database per instance, with its guards.
+
+Guards are re-applied whenever a database is opened, since deserialising resets some of them. They stop accidents; the
+seal, the resource limits and the host's deadline stop attacks.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from awm_hub.sandbox import randomness
+from awm_hub.sandbox.clock import FrozenClock
+
+PAGE_BYTES = 1024
+Isolation = Literal["DEFERRED"] | None
+"""None: the runtime begins and commits; DEFERRED: the driver begins, as upstream's modules expect."""
+_PROGRESS_STEPS = 20_000
+_DENIED = {
+    sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH,
+    sqlite3.SQLITE_PRAGMA,
+}  # fmt: skip
+
+
+class InstanceConnection(sqlite3.Connection):
+    """A connection that code of the environment cannot close, and that can tell its own statements from the code's."""
+
+    is_trusted = True
+    is_read_only = False
+
+    def close(self) -> None:
+        """Nothing: the connection belongs to the runtime."""
+
+    def really_close(self) -> None:
+        """Close the connection."""
+        sqlite3.Connection.close(self)
+
+    @contextlib.contextmanager
+    def untrusted(self) -> Iterator[None]:
+        """While the environment's code runs."""
+        self.is_trusted = False
+        try:
+            yield
+        finally:
+            self.is_trusted = True
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Switch `query_only`, if it is not as wanted already."""
+        if read_only != self.is_read_only:
+            self.execute(f"PRAGMA query_only = {int(read_only)}")
+            self.is_read_only = read_only
+
+
+def open_image(
+    image: bytes,
+    *,
+    clock: FrozenClock,
+    is_overdue: Callable[[], bool],
+    foreign_keys: bool,
+    isolation_level: Isolation,
+    max_bytes: int,
+) -> InstanceConnection:
+    """A private copy of a database image, with clock, randomness and guards.
+
+    Raises:
+        sqlite3.DatabaseError: the image is no database.
+    """
+    db = sqlite3.connect(
+        ":memory:", factory=InstanceConnection, check_same_thread=False, isolation_level=isolation_level
+    )
+    db.deserialize(image)
+    db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
+    db.execute(f"PRAGMA max_page_count = {max_bytes // page_bytes}")
+    db.execute("PRAGMA temp_store = MEMORY")
+    db.execute(f"PRAGMA foreign_keys = {int(foreign_keys)}")
+    db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
+    clock.bind(db)
+    randomness.bind(db)
+    db.set_progress_handler(is_overdue, _PROGRESS_STEPS)
+    return db
+
+
+def deny_control(db: InstanceConnection) -> None:
+    """Deny transaction statements, ATTACH and PRAGMA to the environment's code on this connection."""
+
+    def authorize(action: int, *_: object) -> int:
+        return sqlite3.SQLITE_DENY if action in _DENIED and not db.is_trusted else sqlite3.SQLITE_OK
+
+    db.set_authorizer(authorize)
+
+
+def open_read_only(image: bytes, clock: FrozenClock | None = None) -> sqlite3.Connection:
+    """A read-only copy of a database image with named rows.
+
+    Raises:
+        sqlite3.DatabaseError: the image is no database.
+    """
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.deserialize(image)
+    db.row_factory = sqlite3.Row
+    if clock is not None:
+        clock.bind(db)
+    db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    db.execute("PRAGMA query_only = ON")
+    return db

@@ -1,0 +1,90 @@
+"""Frames between host and sandboxed processes: a 32-bit length, then one msgpack map.
+
+Both sides set explicit limits: what comes from a worker is untrusted. There is no pickle anywhere.
+"""
+
+import asyncio
+import socket
+import struct
+from typing import Any
+
+import msgpack
+
+MAX_FRAME_BYTES = 160 * 2**20
+"""Two database images and some text."""
+_LENGTH = struct.Struct("<I")
+
+
+class FrameError(Exception):
+    """The other side sent something that is no frame."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """One message as a frame."""
+    body: bytes = msgpack.packb(message, use_bin_type=True)
+    if len(body) > MAX_FRAME_BYTES:
+        raise FrameError(f"a message of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return _LENGTH.pack(len(body)) + body
+
+
+def decode(body: bytes | bytearray) -> dict[str, Any]:
+    """One message from a frame's body.
+
+    Raises:
+        FrameError: the body is no msgpack map.
+    """
+    try:
+        message = msgpack.unpackb(body, raw=False, max_array_len=10**6, max_map_len=10**6)
+    except Exception as error:
+        raise FrameError(f"no message: {type(error).__name__}") from error
+    if not isinstance(message, dict):
+        raise FrameError("no message: not a map")
+    return message
+
+
+def frame_length(head: bytes | bytearray) -> int:
+    """Length of the body that follows a four-byte head.
+
+    Raises:
+        FrameError: the length is over the limit.
+    """
+    (length,) = _LENGTH.unpack(head)
+    if length > MAX_FRAME_BYTES:
+        raise FrameError(f"a frame of {length} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return int(length)
+
+
+def send(connection: socket.socket, message: dict[str, Any]) -> None:
+    """Send one message (worker side, blocking)."""
+    connection.sendall(encode(message))
+
+
+def receive(connection: socket.socket) -> dict[str, Any]:
+    """Receive one message (worker side, blocking).
+
+    Raises:
+        EOFError: the other side has closed.
+    """
+    return decode(_receive_exactly(connection, frame_length(_receive_exactly(connection, _LENGTH.size))))
+
+
+def _receive_exactly(connection: socket.socket, size: int) -> bytearray:
+    buffer = bytearray(size)
+    view, done = memoryview(buffer), 0
+    while done < size:
+        count = connection.recv_into(view[done:])
+        if not count:
+            raise EOFError
+        done += count
+    return buffer
+
+
+async def receive_async(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """Receive one message (host side).
+
+    Raises:
+        asyncio.IncompleteReadError: the other side has closed.
+        FrameError: what came is no frame.
+    """
+    length = frame_length(await reader.readexactly(_LENGTH.size))
+    return decode(await reader.readexactly(length))

@@ -1,0 +1,75 @@
+"""The `functions` interface inside the sandbox: a module of plain functions, each public one a tool.
+
+The first parameter is the database; the runtime runs each call in a transaction of its own, commits when the function
+returns and rolls back when it raises. A refusal or a fault leaves the database as it was.
+"""
+
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from awm_hub.sandbox import toolschema
+from awm_hub.sandbox.database import InstanceConnection
+from awm_hub.sandbox.results import Answer, encode, fault_from, refusal_from
+
+FILENAME = "<environment>"
+_BEGIN, _COMMIT, _ROLLBACK = (f"{word} -- runtime" for word in ("BEGIN", "COMMIT", "ROLLBACK"))
+
+
+class FunctionsCode:
+    """A loaded module and its tools."""
+
+    isolation_level = None
+    foreign_keys = True
+
+    def __init__(self, code: str) -> None:
+        module = types.ModuleType("awm_environment")
+        sys.modules[module.__name__] = module
+        exec(compile(code, FILENAME, "exec"), module.__dict__)
+        self.module = module
+        self.tools: dict[str, Callable[..., Any]] = {
+            name: found
+            for name, found in vars(module).items()
+            if inspect.isfunction(found) and not name.startswith("_") and found.__module__ == module.__name__
+        }
+
+    def specifications(self) -> list[dict[str, Any]]:
+        """Name, description and schemas of every tool.
+
+        Raises:
+            SchemaError: a signature has no JSON Schema.
+        """
+        return [_specification(name, function) for name, function in self.tools.items()]
+
+    def call(self, db: InstanceConnection, tool: str, arguments: dict[str, Any], max_bytes: int) -> Answer:
+        """Run one tool in a transaction."""
+        db.execute(_BEGIN)
+        try:
+            with db.untrusted():
+                value = self.tools[tool](db, **arguments)
+            text = encode(value, max_bytes)
+            db.execute(_COMMIT)
+            return Answer(type="ok", value=text)
+        except BaseException as error:
+            answer = refusal_from(error, FILENAME) or fault_from(error)
+            error.__traceback__ = None
+        if db.in_transaction:
+            db.execute(_ROLLBACK)
+        return answer
+
+
+def _specification(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = list(inspect.signature(function).parameters)
+    if not parameters or parameters[0] != "db":
+        raise toolschema.SchemaError(f"{name}: the first parameter of a tool is `db`; private helpers start with `_`")
+    description = toolschema.parse_docstring(function.__doc__)[0]
+    if not description:
+        raise toolschema.SchemaError(f"{name}: a tool needs a docstring")
+    return {
+        "name": name,
+        "description": description,
+        "input_schema": toolschema.input_schema(function),
+        "output_schema": None,
+    }

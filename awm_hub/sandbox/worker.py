@@ -1,0 +1,188 @@
+"""The program of a sandboxed process: seal, then answer the host's frames one by one.
+
+A worker hosts the instances of one environment and lives long; a one-shot fork does one job and ends. Both are forks of
+the zygote and run this loop. Everything the host sends after the seal may be untrusted; everything sent back is.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sqlite3
+import sys
+from typing import Any
+
+from awm_hub.runtime import endings, statediff
+from awm_hub.sandbox import frames, randomness, seal, verification
+from awm_hub.sandbox.building import ImageBuilder
+from awm_hub.sandbox.database import open_read_only
+from awm_hub.sandbox.deadline import CallDeadline, Deadline
+from awm_hub.sandbox.instances import Hosting, start_clock
+
+
+class Worker:
+    """One sandboxed process and its socket to the host."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._deadline = Deadline()
+        self._loop = asyncio.new_event_loop()
+        self._hosting: Hosting | None = None
+
+    def serve(self) -> None:
+        """Answer frames until the host closes the socket."""
+        while True:
+            try:
+                message = frames.receive(self._connection)
+            except (EOFError, ConnectionError):
+                return
+            self._send({**self._answer(message), "id": message.get("id")})
+
+    def _send(self, answer: dict[str, Any]) -> None:
+        try:
+            frames.send(self._connection, answer)
+        except frames.FrameError as error:
+            frames.send(self._connection, {"id": answer["id"], "error": "FrameError", "message": str(error)})
+
+    def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            operation = getattr(self, f"_op_{message['op']}")
+            return {"ok": operation(message)}
+        except (CallDeadline, Exception, SystemExit, KeyboardInterrupt) as error:
+            name = "deadline" if isinstance(error, CallDeadline) else type(error).__name__
+            return {"error": name, "message": str(error)[:2000]}
+
+    def _op_ping(self, message: dict[str, Any]) -> Any:
+        return message.get("value")
+
+    def _op_load(self, message: dict[str, Any]) -> bool:
+        randomness.install()
+        self._hosting = Hosting(
+            interface=message["interface"],
+            clock=start_clock(message["clock_us"]),
+            deadline=self._deadline,
+            limits=message["limits"],
+            options=message["options"],
+        )
+        randomness.seed_call(0, 0)
+        self._hosting.load(message["code"], message["tools"], message["image"], self._loop)
+        return True
+
+    def _op_image(self, message: dict[str, Any]) -> bool:
+        self._hosted.images[message["key"]] = message["image"]
+        return True
+
+    def _op_create(self, message: dict[str, Any]) -> bool:
+        self._hosted.create(message["instance"], message["key"], message["seed"], message["calls_count"])
+        return True
+
+    def _op_call(self, message: dict[str, Any]) -> dict[str, Any]:
+        m = message
+        return self._hosted.call(m["instance"], m["tool"], m["arguments"], m.get("calls_count"))
+
+    def _op_export(self, message: dict[str, Any]) -> dict[str, Any]:
+        found = self._hosted.instances[message["instance"]]
+        return {"image": found.db.serialize(), "calls_count": found.calls_count}
+
+    def _op_restore(self, message: dict[str, Any]) -> bool:
+        self._hosted.restore(message["instance"], message["image"], message["calls_count"])
+        return True
+
+    def _op_close(self, message: dict[str, Any]) -> bool:
+        self._hosted.close(message["instance"])
+        return True
+
+    @property
+    def _hosted(self) -> Hosting:
+        if self._hosting is None:
+            raise RuntimeError("no environment is loaded")
+        return self._hosting
+
+    def _op_build(self, message: dict[str, Any]) -> dict[str, Any]:
+        randomness.install()
+        clock = start_clock(message["clock_us"])
+        with self._deadline.running(message["seconds"]):
+            return ImageBuilder(message, clock, self._deadline).build(self._loop)
+
+    def _op_verify(self, message: dict[str, Any]) -> str:
+        randomness.install()
+        randomness.seed_call(0, 0)
+        clock = start_clock(message["clock_us"])
+        clock.set_calls(message["calls_count"])
+        with self._deadline.running(message["seconds"]):
+            return verification.run(message, clock)
+
+    def _op_setup(self, message: dict[str, Any]) -> bytes:
+        """A task's setup statements applied to an image."""
+        clock = start_clock(message["clock_us"])
+        with self._deadline.running(message["seconds"]):
+            db = sqlite3.connect(":memory:", isolation_level=None)
+            db.deserialize(message["image"])
+            db.execute("PRAGMA temp_store = MEMORY")
+            db.execute("PRAGMA foreign_keys = ON")
+            clock.bind(db)
+            for statement in message["statements"]:
+                db.execute(statement)
+            return db.serialize()
+
+    def _op_diff(self, message: dict[str, Any]) -> str:
+        with self._deadline.running(message["seconds"]):
+            initial, final = (open_read_only(message[side]) for side in ("initial", "final"))
+            return json.dumps(statediff.diff(initial, final, volatile=message["volatile"]), ensure_ascii=False)
+
+    def _op_dump(self, message: dict[str, Any]) -> str:
+        with self._deadline.running(message["seconds"]):
+            return json.dumps(statediff.dump(open_read_only(message["image"]), message["max_rows"]), ensure_ascii=False)
+
+    def _op_hash(self, message: dict[str, Any]) -> str:
+        with self._deadline.running(message["seconds"]):
+            return statediff.logical_hash(open_read_only(message["image"]))
+
+    def _op_query(self, message: dict[str, Any]) -> str:
+        clock = start_clock(message["clock_us"])
+        clock.set_calls(message["calls_count"])
+        with self._deadline.running(message["seconds"]):
+            db = open_read_only(message["image"], clock)
+            rows = [dict(row) for row in db.execute(message["sql"]).fetchmany(message["max_rows"])]
+            plain = [{k: statediff.json_value(v) for k, v in row.items()} for row in rows]
+            return json.dumps(plain, ensure_ascii=False)
+
+    def _op_compare(self, message: dict[str, Any]) -> dict[str, Any]:
+        with self._deadline.running(message["seconds"]):
+            initial, expected, actual = (open_read_only(message[k]) for k in ("initial", "expected", "actual"))
+            equal, differences = endings.same_ending(
+                initial,
+                expected,
+                actual,
+                volatile=frozenset(message["volatile"]),
+                free=frozenset(message["free"]),
+                kind=message["kind"],
+            )
+            return {"equal": equal, "differences": differences}
+
+
+def main(connection: socket.socket, order: dict[str, Any]) -> None:
+    """Become a worker: seal first, then serve. Never returns."""
+    _close_descriptors(connection.fileno())
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    worker = Worker(connection)
+    sealed: dict[str, Any] = {}
+    try:
+        if order["seal"]:
+            sealed = seal.seal(memory_bytes=order["memory_bytes"])
+        else:
+            seal.limit_resources(order["memory_bytes"])
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            frames.send(connection, {"error": "seal", "message": str(error)})
+        os._exit(1)
+    frames.send(connection, {"ok": sealed})
+    with contextlib.suppress(BaseException):
+        worker.serve()
+    os._exit(0)
+
+
+def _close_descriptors(kept: int) -> None:
+    os.closerange(3, kept)
+    os.closerange(kept + 1, 4096)
