@@ -1,12 +1,12 @@
-"""The runtime: rows become live instances, sealed off from the machine they run on."""
+"""The runtime: rows become live instances, sealed off from the machine they run on.
 
-from importlib import import_module
-from typing import Any
+Host (trusted) → zygote (clean, preloaded) → sealed workers, each hosting the instances of one environment, and one-shot
+sealed forks for everything else that touches a row: image builds, verifiers, database reads. Nothing of a row ever
+runs, or is opened by SQLite, in the host; `awm_hub.sandbox` is what runs on the other side.
+"""
 
-_HOMES = {"Instance": "sync", "launch": "sync", "Limits": "limits", "Options": "limits", "Snapshot": "instance"}
+from awm_hub.runtime.instance import Snapshot
+from awm_hub.runtime.limits import Limits, Options
+from awm_hub.runtime.sync import Instance, launch
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(name)
-    return getattr(import_module(f"awm_hub.runtime.{_HOMES[name]}"), name)
+__all__ = ["Instance", "Limits", "Options", "Snapshot", "launch"]

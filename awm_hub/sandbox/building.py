@@ -12,8 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from awm_hub.runtime import statediff
-from awm_hub.sandbox import randomness
+from awm_hub.sandbox import randomness, statediff
 from awm_hub.sandbox.clock import FrozenClock
 from awm_hub.sandbox.database import PAGE_BYTES, InstanceConnection
 from awm_hub.sandbox.deadline import Deadline

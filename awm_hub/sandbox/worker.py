@@ -10,11 +10,9 @@ import json
 import os
 import socket
 import sqlite3
-import sys
 from typing import Any
 
-from awm_hub.runtime import endings, statediff
-from awm_hub.sandbox import frames, randomness, seal, verification
+from awm_hub.sandbox import endings, frames, randomness, seal, statediff, verification
 from awm_hub.sandbox.building import ImageBuilder
 from awm_hub.sandbox.database import open_read_only
 from awm_hub.sandbox.deadline import CallDeadline, Deadline
@@ -164,8 +162,7 @@ class Worker:
 
 def main(connection: socket.socket, order: dict[str, Any]) -> None:
     """Become a worker: seal first, then serve. Never returns."""
-    _close_descriptors(connection.fileno())
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    _keep_only(connection.fileno())
     worker = Worker(connection)
     sealed: dict[str, Any] = {}
     try:
@@ -183,6 +180,10 @@ def main(connection: socket.socket, order: dict[str, Any]) -> None:
     os._exit(0)
 
 
-def _close_descriptors(kept: int) -> None:
-    os.closerange(3, kept)
-    os.closerange(kept + 1, 4096)
+def _keep_only(descriptor: int) -> None:
+    """Close everything inherited but the socket; what code prints goes to the null device."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, 4096)

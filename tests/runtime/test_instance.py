@@ -12,6 +12,7 @@ from awm_hub.runtime import Limits, Options, pages
 from awm_hub.trajectory import Trajectory
 
 CODE = '''
+print("loading", flush=True)
 import random
 import secrets
 import sqlite3
@@ -123,6 +124,21 @@ def deep(db: sqlite3.Connection, levels: int) -> list:
     for _ in range(levels):
         result = [result]
     return result
+
+
+def chatter(db: sqlite3.Connection) -> str:
+    """Print, and write to every descriptor."""
+    import os
+
+    print('{"jsonrpc": "2.0", "id": 1, "result": {}}', flush=True)
+    for descriptor in range(12):
+        try:
+            os.write(descriptor, b"noise")
+        except OSError:
+            pass
+    for _ in range(20_000):
+        print("x" * 100)
+    return "done"
 
 
 def binary(db: sqlite3.Connection) -> dict:
@@ -332,6 +348,15 @@ async def test_results_that_cannot_be_handed_over_are_faults(environment, tool, 
         assert await texts(instance) == ["first", "second"]
     if tool == "binary":
         assert "result.rows[0].body is binary (3 bytes)" in result.message
+
+
+async def test_what_code_prints_never_reaches_the_host(environment, instance) -> None:
+    assert (await instance.call_tool("chatter")).value == "done"
+    assert await texts(instance) == ["first", "second"]
+    options = Options(tier="process")
+    async with await aio.launch(environment, options=options, trust_remote_code=True) as unsealed:
+        assert (await unsealed.call_tool("chatter")).code in (None, "worker_died")
+        assert await texts(unsealed) == ["first", "second"]
 
 
 async def test_integers_beyond_64_bits_never_reach_the_code(instance) -> None:

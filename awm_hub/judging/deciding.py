@@ -1,0 +1,231 @@
+"""From a trajectory to a verdict, by code alone.
+
+The ending's database is rebuilt from the trajectory; the task's `signals` verifier and the state difference become
+Evidence; the decision is the task's `decision` function or, without one, derived from the reference solution: the
+changes must equal the solution's. A verdict is COMPLETED only if database and answer both are right. Whatever cannot
+be judged raises `JudgeError` and is never a reward.
+"""
+
+import functools
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from awm_hub import hub
+from awm_hub.environment import Environment, Task
+from awm_hub.errors import JudgeError, RecordError, SandboxError, UnknownNameError, UsageError
+from awm_hub.judging.answers import answer_matches
+from awm_hub.runtime import jobs, pages
+from awm_hub.runtime.instance import launch
+from awm_hub.runtime.sync import run
+from awm_hub.trajectory import Evidence, Outcome, StateDiff, Trajectory, Verdict
+
+JUDGES = ("decision", "reference")
+_OUTCOMES = {
+    "complete": Outcome.COMPLETED,
+    "partial": Outcome.PARTIALLY_COMPLETED,
+    "others": Outcome.AGENT_ERROR,
+}
+_MAX_KEPT_ENDINGS = 256
+
+
+def judge(trajectory: Trajectory, *, environment: Environment | None = None, judge: str = "decision") -> Verdict:
+    """Judge one trajectory.
+
+    Args:
+        trajectory: What was done.
+        environment: Where it was done; default: the one the trajectory holds, else the bundled one of that id.
+        judge: `decision` (the task's decision function, else derived) or `reference` (always derived).
+
+    Raises:
+        JudgeError: it cannot be judged: no task, no decision and no solution, or a verifier that fails.
+    """
+    return run(judge_async, trajectory, environment=environment, judge=judge)
+
+
+async def judge_async(
+    trajectory: Trajectory, *, environment: Environment | None = None, judge: str = "decision"
+) -> Verdict:
+    """Judge one trajectory; `awm_hub.judge` as a coroutine.
+
+    Raises:
+        JudgeError: it cannot be judged: no task, no decision and no solution, or a verifier that fails.
+    """
+    if judge not in JUDGES:
+        raise UsageError(f"no judge named {judge!r}", next_step=f"choose one of {', '.join(JUDGES)}")
+    case = await _open_case(trajectory, environment)
+    if trajectory.termination == "environment_fault":
+        evidence = Evidence(diff=case.changes)
+        return Verdict(
+            outcome=Outcome.ENVIRONMENT_ERROR, judge=judge, reasoning="the environment failed", evidence=evidence
+        )
+    return await _decide(case, judge)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    """A trajectory with everything a decision needs."""
+
+    environment: Environment
+    task: Task
+    trajectory: Trajectory
+    initial: bytes = field(repr=False)
+    final: bytes = field(repr=False)
+    changes: StateDiff
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the episode ran without a seal, by the user's wish."""
+        return self.trajectory.tier == "process"
+
+
+async def _open_case(trajectory: Trajectory, given: Environment | None) -> _Case:
+    environment = given or trajectory.environment or _bundled(trajectory.environment_id)
+    if environment.content_hash != trajectory.environment_hash:
+        raise JudgeError(
+            f"the trajectory was made in another version of {environment.id}",
+            next_step=f"load the dataset at revision {trajectory.revision or 'the one it was recorded with'}",
+        )
+    if trajectory.task_id is None:
+        raise JudgeError("the trajectory has no task", next_step="launch the environment with task=…")
+    try:
+        task = environment.task(trajectory.task_id)
+        trusted = trajectory.tier == "process"
+        initial = await jobs.prepare_image(
+            environment.database, task.setup, environment.clock, trust_remote_code=trusted
+        )
+        final = pages.apply(initial, trajectory.database_delta)
+        changes = await jobs.state_diff(
+            initial, final, volatile=environment.volatile_columns, trust_remote_code=trusted
+        )
+    except (UnknownNameError, RecordError, SandboxError) as error:
+        raise JudgeError(f"the ending cannot be read: {error.message}") from error
+    return _Case(
+        environment=environment, task=task, trajectory=trajectory, initial=initial, final=final, changes=changes
+    )
+
+
+def _bundled(environment_id: str) -> Environment:
+    try:
+        return hub.load()[environment_id]
+    except UnknownNameError as error:
+        raise JudgeError(
+            f"the trajectory's environment {environment_id!r} is not at hand", next_step="pass environment=…"
+        ) from error
+
+
+async def _decide(case: _Case, judge: str) -> Verdict:
+    task = case.task
+    signals = await _verify(case, "signals") if task.verifier("signals") else None
+    decision = await (_by_function(case) if judge == "decision" and task.verifier("decision") else _derived(case))
+    matches = None if task.answer is None else answer_matches(task.answer, task.answer_order, case.trajectory.answer)
+    outcome, reasoning = _outcome(case, decision, matches)
+    evidence = Evidence(diff=case.changes, signals=signals, decision=decision, answer_matches=matches)
+    return Verdict(outcome=outcome, judge=judge, reasoning=reasoning, evidence=evidence)
+
+
+async def _verify(case: _Case, kind: str) -> Any:
+    verifier = case.task.verifier(kind)
+    assert verifier is not None
+    code = verifier.code if verifier.code is not None else case.environment.verifier_module
+    if code is None:
+        raise JudgeError(f"task {case.task.id} names verifier {verifier.function}, but the row has no code for it")
+    try:
+        return await jobs.verify(
+            code=code,
+            function=verifier.function,
+            initial=case.initial,
+            final=case.final,
+            changes=case.changes,
+            answer=case.trajectory.answer,
+            clock=case.environment.clock,
+            calls_count=case.trajectory.calls_count,
+            trust_remote_code=case.is_trusted,
+        )
+    except jobs.VerifierError as error:
+        raise JudgeError(error.message, next_step="mend the verifier, or judge with judge='reference'") from error
+
+
+async def _by_function(case: _Case) -> dict[str, Any]:
+    found = await _verify(case, "decision")
+    if not isinstance(found, dict) or found.get("result") not in _OUTCOMES:
+        raise JudgeError(f"the decision of task {case.task.id} is none of {', '.join(_OUTCOMES)}: {str(found)[:200]}")
+    return {**found, "by": "function"}
+
+
+async def _derived(case: _Case) -> dict[str, Any]:
+    if case.task.solution is None:
+        raise JudgeError(
+            f"task {case.task.id} has no decision function and no solution", next_step="judge it with an LLM judge"
+        )
+    expected = await _solution_ending(case)
+    try:
+        comparison = await jobs.same_ending(
+            case.initial,
+            expected,
+            case.final,
+            volatile=case.environment.volatile_columns,
+            free=case.task.free,
+            kind=case.task.kind,
+            trust_remote_code=case.is_trusted,
+        )
+    except SandboxError as error:
+        raise JudgeError(f"the ending cannot be compared: {error.message}") from error
+    result = "complete" if comparison.equal else "others"
+    return {"result": result, "reasons": list(comparison.differences), "by": "solution"}
+
+
+_endings: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+
+
+async def _solution_ending(case: _Case) -> bytes:
+    """The database after the reference solution; kept, since every attempt at the task is compared with it."""
+    key = (case.environment.content_hash, case.task.id)
+    if key not in _endings:
+        _endings[key] = await _run_solution(case)
+        while len(_endings) > _MAX_KEPT_ENDINGS:
+            _endings.popitem(last=False)
+    _endings.move_to_end(key)
+    return _endings[key]
+
+
+async def _run_solution(case: _Case) -> bytes:
+    start = functools.partial(launch, case.environment, task=case.task.id, trust_remote_code=case.is_trusted)
+    try:
+        async with await start() as instance:
+            for call in case.task.solution or ():
+                result = await instance.call_tool(call.tool, call.arguments)
+                if not result.is_ok:
+                    raise JudgeError(f"the solution of {case.task.id} fails at {call.tool}: {result.message}")
+            return await instance.image()
+    except SandboxError as error:
+        raise JudgeError(f"the solution of {case.task.id} cannot be run: {error.message}") from error
+
+
+def _outcome(case: _Case, decision: dict[str, Any], matches: bool | None) -> tuple[Outcome, str]:
+    outcome = _OUTCOMES[decision["result"]]
+    reasons = [str(r) for r in decision.get("reasons", ())] if isinstance(decision.get("reasons"), list) else []
+    if outcome is Outcome.COMPLETED and matches is False:
+        return Outcome.AGENT_ERROR, "the database is right, but the answer is not the expected one"
+    if not case.changes and (barred := _barred(case, outcome)):
+        return Outcome.AGENT_ERROR, barred
+    if outcome is Outcome.COMPLETED:
+        return outcome, "database and answer are right" if matches else "the database is right"
+    return outcome, "; ".join(reasons) or f"the decision is {decision['result']}"
+
+
+def _barred(case: _Case, outcome: Outcome) -> str | None:
+    """Why an attempt that changed nothing cannot have this outcome."""
+    kind = case.task.kind
+    if outcome is Outcome.COMPLETED and kind in ("change", "both"):
+        return "nothing was changed, though the task asks for a change"
+    if outcome is Outcome.PARTIALLY_COMPLETED and kind == "change":
+        return "nothing was changed, though the task asks for a change"
+    if kind is None and outcome is not Outcome.AGENT_ERROR and _passes_undone(case):
+        return "nothing was changed, and the audit found that doing nothing passes this task"
+    return None
+
+
+def _passes_undone(case: _Case) -> bool:
+    quality = case.environment.quality
+    return quality is not None and any(t.id == case.task.id and t.noop_rejected is False for t in quality.tasks)
