@@ -37,7 +37,8 @@ class Zygote:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._pid = os.getpid()
-        self._can_seal: bool | None = None
+        self.seals: bool | None = None
+        """Whether a process can be sealed here; None before `can_seal` has tried."""
 
     def spawn(self, *, interface: str, sealed: bool, memory_bytes: int) -> tuple[socket.socket, int]:
         """Fork a worker; the host's end of its socket, and its pid."""
@@ -51,9 +52,9 @@ class Zygote:
 
     def can_seal(self) -> bool:
         """Whether a process really could be sealed here; found out once, by doing it."""
-        if self._can_seal is None:
-            self._can_seal = seal.can_seal() and self._probe()
-        return self._can_seal
+        if self.seals is None:
+            self.seals = seal.can_seal() and self._probe()
+        return self.seals
 
     def stop(self) -> None:
         """End the zygote, and with it every worker."""

@@ -23,14 +23,15 @@ async def choose_tier(wanted: str, *, trust_remote_code: bool, environment: Envi
     Raises:
         SealError: this machine cannot seal, or the wanted tier needs a trust that was not given.
     """
-    is_trusted = trust_remote_code or (environment is not None and _is_bundled(environment))
     if wanted == "process":
-        if not is_trusted:
+        if not _is_trusted(trust_remote_code, environment):
             raise SealError("the process tier runs code without a seal", next_step=_TRUST)
         return _noticed()
-    if await asyncio.to_thread(zygote().can_seal):
+    if zygote().seals is None:
+        await asyncio.to_thread(zygote().can_seal)
+    if zygote().seals:
         return "sealed"
-    if wanted == "sealed" or not is_trusted:
+    if wanted == "sealed" or not _is_trusted(trust_remote_code, environment):
         raise SealError("this machine cannot seal a process", next_step=f"use Linux on x86_64, or {_TRUST}")
     return _noticed()
 
@@ -40,6 +41,9 @@ def _noticed() -> str:
     return "process"
 
 
-def _is_bundled(environment: Environment) -> bool:
+def _is_trusted(trust_remote_code: bool, environment: Environment | None) -> bool:
+    """Whether the user, or the wheel this code came with, vouches for it."""
+    if trust_remote_code or environment is None:
+        return trust_remote_code
     entry = hub.load().entries.get(environment.id)
     return entry is not None and entry.content_hash == environment.content_hash

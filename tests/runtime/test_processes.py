@@ -92,7 +92,7 @@ async def test_running_without_a_seal_needs_trust() -> None:
 
 async def test_a_machine_that_cannot_seal_is_never_a_silent_downgrade(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = await make_environment(CODE)
-    monkeypatch.setattr(processes.Zygote, "can_seal", lambda self: False)
+    monkeypatch.setattr(processes.zygote(), "seals", False)
     with pytest.raises(SealError, match="cannot seal"):
         await aio.launch(environment)
 
