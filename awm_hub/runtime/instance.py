@@ -9,22 +9,20 @@ import asyncio
 import hashlib
 import time
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Environment, Task, ToolSpec
 from awm_hub.errors import EpisodeError, RecordError, UsageError, WorkerError
 from awm_hub.runtime import jobs, pages
 from awm_hub.runtime.limits import Limits, Options
-from awm_hub.runtime.processes import OperationError
+from awm_hub.runtime.processes import OperationError, unbroken
 from awm_hub.runtime.tiers import choose_tier
 from awm_hub.runtime.workers import Launching, Worker, current_workers
 from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +89,6 @@ async def launch(
     return instance
 
 
-async def _unbroken(work: Coroutine[Any, Any, T]) -> T:
-    """Await some work that goes on when the caller is cancelled."""
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return await asyncio.shield(task)
-
-
 class Instance:
     """A live, isolated, resettable copy of an environment. Calls on one instance run one after another."""
 
@@ -145,7 +136,7 @@ class Instance:
         Raises:
             EpisodeError: the instance is closed or its episode has ended.
         """
-        return await _unbroken(self._call_and_record(name, arguments or {}, thought))
+        return await unbroken(self._call_and_record(name, arguments or {}, thought))
 
     async def _call_and_record(self, name: str, arguments: Mapping[str, Any], thought: str | None) -> ToolResult:
         async with self._lock:

@@ -16,13 +16,15 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import awm_hub
 from awm_hub.errors import SandboxError, SealError, WorkerError
 from awm_hub.sandbox import frames, seal
 
+T = TypeVar("T")
 _STARTUP_S = 60.0
 _SPAWN_S = 20.0
 _BOOT = "import sys; sys.path.append(sys.argv[2]); from awm_hub.sandbox.zygote import main; main(int(sys.argv[1]))"
@@ -125,14 +127,55 @@ def zygote() -> Zygote:
 atexit.register(lambda: zygote().stop())
 
 
+class _Channel(asyncio.Protocol):
+    """The host's end of a worker's socket: one expected frame at a time."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._expected: asyncio.Future[dict[str, Any]] | None = None
+        self._is_lost = False
+
+    def expect(self) -> "asyncio.Future[dict[str, Any]]":
+        """The next frame, once it is here."""
+        self._expected = asyncio.get_running_loop().create_future()
+        if self._is_lost:
+            self._fail(WorkerError("the worker has died"))
+        else:
+            self._look()
+        return self._expected
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._look()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._is_lost = True
+        self._fail(WorkerError("the worker has died"))
+
+    def _look(self) -> None:
+        if self._expected is None or self._expected.done():
+            return
+        try:
+            message = frames.take(self._buffer)
+        except frames.FrameError as error:
+            self._fail(WorkerError(f"the worker broke the protocol and was stopped: {error}", reason="protocol"))
+            return
+        if message is not None:
+            self._expected.set_result(message)
+
+    def _fail(self, error: WorkerError) -> None:
+        if self._expected is not None and not self._expected.done():
+            self._expected.set_exception(error)
+
+
 class Process:
     """One sandboxed process: requests go out one at a time."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, channel: _Channel, transport: asyncio.Transport, pid: int) -> None:
+        self._channel, self._transport = channel, transport
         self._lock = asyncio.Lock()
         self._counter = 0
-        self._pid = pid
+        self.pid = pid
         self._handle = _pidfd(pid)
         self.is_dead = False
 
@@ -146,8 +189,9 @@ class Process:
         """
         source = zygote()
         ours, pid = await asyncio.to_thread(source.spawn, interface=interface, sealed=sealed, memory_bytes=memory_bytes)
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
-        process = cls(reader, writer, pid)
+        loop = asyncio.get_running_loop()
+        transport, channel = await loop.create_unix_connection(_Channel, sock=ours)
+        process = cls(channel, transport, pid)
         first = await process._receive(_SPAWN_S)
         if "error" in first:
             process.kill()
@@ -157,51 +201,35 @@ class Process:
     async def request(self, op: str, *, timeout_s: float, **fields: Any) -> Any:
         """Send one request and await its answer, at most `timeout_s` seconds.
 
-        A cancelled caller does not disturb the exchange: it is finished in the background.
+        A caller that is cancelled meanwhile leaves a process that nobody could talk to, so it is killed.
 
         Raises:
             WorkerError: the process died, answered nonsense or overran the time; it is dead now.
             OperationError: the operation itself failed.
         """
-        task = asyncio.ensure_future(self._exchange(op, timeout_s, fields))
-        task.add_done_callback(_retrieve)
-        answer = await asyncio.shield(task)
-        if "error" in answer:
-            raise OperationError(str(answer["error"]), str(answer.get("message", "")))
-        return answer.get("ok")
-
-    async def _exchange(self, op: str, timeout_s: float, fields: dict[str, Any]) -> dict[str, Any]:
         async with self._lock:
             if self.is_dead:
                 raise WorkerError("the worker has died")
             self._counter += 1
-            try:
-                self._writer.write(frames.encode({"op": op, "id": self._counter, **fields}))
-                await self._writer.drain()
-            except ConnectionError as error:
-                self.kill()
-                raise WorkerError("the worker has died") from error
+            self._transport.write(frames.encode({"op": op, "id": self._counter, **fields}))
             answer = await self._receive(timeout_s)
             if answer.get("id") != self._counter:
                 self.kill()
                 raise WorkerError("the worker broke the protocol and was stopped", reason="protocol")
-            return answer
+        if "error" in answer:
+            raise OperationError(str(answer["error"]), str(answer.get("message", "")))
+        return answer.get("ok")
 
     async def _receive(self, timeout_s: float) -> dict[str, Any]:
+        expected = self._channel.expect()
+        timer = asyncio.get_running_loop().call_later(timeout_s, _expire, expected, timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await frames.receive_async(self._reader)
-        except TimeoutError as error:
+            return await expected
+        except BaseException:
             self.kill()
-            raise WorkerError(
-                f"the worker gave no answer within {timeout_s:g} s and was stopped", reason="deadline"
-            ) from error
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            self.kill()
-            raise WorkerError("the worker has died") from error
-        except frames.FrameError as error:
-            self.kill()
-            raise WorkerError(f"the worker broke the protocol and was stopped: {error}", reason="protocol") from error
+            raise
+        finally:
+            timer.cancel()
 
     def kill(self) -> None:
         """End the process at once."""
@@ -210,13 +238,26 @@ class Process:
         self.is_dead = True
         with contextlib.suppress(ProcessLookupError):
             if self._handle is None:
-                os.kill(self._pid, signal.SIGKILL)
+                os.kill(self.pid, signal.SIGKILL)
             else:
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
         if self._handle is not None:
             os.close(self._handle)
         with contextlib.suppress(RuntimeError):
-            self._writer.close()
+            self._transport.close()
+
+
+def _expire(expected: "asyncio.Future[dict[str, Any]]", timeout_s: float) -> None:
+    if not expected.done():
+        message = f"the worker gave no answer within {timeout_s:g} s and was stopped"
+        expected.set_exception(WorkerError(message, reason="deadline"))
+
+
+async def unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """Await some work that goes on when the caller is cancelled."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
 
 
 class OperationError(Exception):
@@ -234,9 +275,3 @@ def _pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except OSError:
         return None
-
-
-def _retrieve(task: "asyncio.Future[Any]") -> None:
-    """Look at an abandoned exchange's exception, so that asyncio does not complain about it."""
-    if not task.cancelled():
-        task.exception()

@@ -14,7 +14,7 @@ from awm_hub.canonical import to_json
 from awm_hub.environment import Environment
 from awm_hub.errors import LoadError
 from awm_hub.runtime.limits import Limits, Options
-from awm_hub.runtime.processes import OperationError, Process
+from awm_hub.runtime.processes import OperationError, Process, unbroken
 
 _KEPT_IDLE = 8
 _GRACE_S = 5.0
@@ -63,7 +63,7 @@ class Worker:
             return self.generation
 
     async def request(self, op: str, *, timeout_s: float | None = None, **fields: Any) -> Any:
-        """One request to the current process.
+        """One request to the current process; a cancelled caller does not disturb the other instances there.
 
         Raises:
             WorkerError: the process died or was stopped.
@@ -71,7 +71,7 @@ class Worker:
         """
         assert self._process is not None, "ready() comes first"
         limit = self.launching.limits.load_s if timeout_s is None else timeout_s
-        return await self._process.request(op, timeout_s=limit, **fields)
+        return await unbroken(self._process.request(op, timeout_s=limit, **fields))
 
     async def keep_image(self, key: str, image: bytes) -> None:
         """See that the current process has an image to create instances from."""

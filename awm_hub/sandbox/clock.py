@@ -30,8 +30,9 @@ class FrozenClock:
 
     def set_calls(self, calls_count: int) -> None:
         """Set the clock to `calls_count` seconds after the start."""
-        self.now = self.start + dt.timedelta(seconds=calls_count)
-        self._traveller.move_to(self.now)
+        moment = self.start + dt.timedelta(seconds=calls_count)
+        self._traveller.shift(moment - self.now)
+        self.now = moment
 
     def bind(self, db: sqlite3.Connection) -> None:
         """Give a connection this clock."""

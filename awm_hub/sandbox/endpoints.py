@@ -1,73 +1,36 @@
 """The `fastapi` interface inside the sandbox: upstream's modules, unmodified, over in-memory databases.
 
-While the module is executed, `sqlalchemy.create_engine` hands out an engine whose pool always gives the current
-instance's connection. A tool is an operation of the app's OpenAPI document; a call is a real ASGI request to the app,
-so that routing, validation, response models and errors are the framework's own. Two routes with the same method and
-path leave one tool, and a call reaches the route that matches first, exactly as behind a web server.
+While the module is executed, `sqlalchemy.create_engine` makes engines on the current instance's database
+(`awm_hub.sandbox.engines`). A tool is an operation of the app's OpenAPI document; a call is a real ASGI request to the
+app, so that routing, validation, response models and errors are the framework's own. Two routes with the same method
+and path leave one tool, and a call reaches the route that matches first, exactly as behind a web server.
 """
 
 import asyncio
 import json
 import os
-import sqlite3
 import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
-import sqlalchemy
-import sqlalchemy.engine
+import fastapi.routing
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from sqlalchemy.pool.base import ConnectionPoolEntry, Pool
+from sqlalchemy.exc import DBAPIError
 from starlette.routing import Match
 
-from awm_hub.sandbox import operations
+from awm_hub.sandbox import engines, operations
 from awm_hub.sandbox.database import InstanceConnection
 from awm_hub.sandbox.deadline import CallDeadline
 from awm_hub.sandbox.results import Answer, OutputLimit, fault, fault_from
 
 FILENAME = "<environment>"
-_REFUSED = {400: "invalid", 401: "forbidden", 403: "forbidden", 404: "not_found", 409: "conflict", 410: "not_found",
-            412: "failed_precondition", 422: "invalid", 428: "failed_precondition"}  # fmt: skip
-_create_engine = sqlalchemy.create_engine
-
-
-class _Current:
-    """The instance whose call is running."""
-
-    connection: InstanceConnection | None = None
-
-
-class _InstancePool(Pool):
-    """A pool that always hands out the current instance's connection, one record per connection."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._records: dict[InstanceConnection, ConnectionPoolEntry] = {}
-
-    def _do_get(self) -> ConnectionPoolEntry:
-        connection = _Current.connection
-        if connection is None:
-            raise RuntimeError("no instance is being called")
-        record = self._records.get(connection)
-        if record is None:
-            record = self._records[connection] = self._create_connection()
-        return record
-
-    def _do_return_conn(self, record: Any) -> None:
-        pass
-
-    def forget(self, connection: InstanceConnection) -> None:
-        self._records.pop(connection, None)
-
-    def recreate(self) -> "_InstancePool":
-        return self
-
-    def dispose(self) -> None:
-        pass
-
-    def status(self) -> str:
-        return "one connection per instance"
+_REFUSED = {401: "forbidden", 402: "failed_precondition", 403: "forbidden", 404: "not_found", 409: "conflict",
+            410: "not_found", 412: "failed_precondition", 423: "failed_precondition", 424: "failed_precondition",
+            425: "failed_precondition", 428: "failed_precondition", 429: "failed_precondition"}  # fmt: skip
+"""Codes of statuses below 500; the others are `invalid`."""
+_SETTLING_ROUNDS = 100
 
 
 class EndpointsCode:
@@ -78,20 +41,15 @@ class EndpointsCode:
 
     def __init__(self, code: str, db: InstanceConnection, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._pools: list[_InstancePool] = []
         module = types.ModuleType("awm_environment")
         sys.modules[module.__name__] = module
         os.environ["DATABASE_PATH"] = "sqlite:///:memory:"
-        sqlalchemy.create_engine = sqlalchemy.engine.create_engine = self._create_engine
-        _Current.connection = db
-        try:
+        with engines.using(db), engines.replaced():
             exec(compile(code, FILENAME, "exec"), module.__dict__)
             self.app = _app_of(module)
-            loop.run_until_complete(self._start_up())
-        finally:
-            sqlalchemy.create_engine = sqlalchemy.engine.create_engine = _create_engine
-            _end_transaction(db)
-            _Current.connection = None
+            self._lifespan = _Lifespan()
+            self._kept_tasks = {loop.run_until_complete(self._lifespan.start(self.app))}
+            self._end_tasks()
         self.operations = operations.from_openapi(self.app.openapi())
 
     def specifications(self) -> list[dict[str, Any]]:
@@ -107,63 +65,100 @@ class EndpointsCode:
         ]
 
     def routes_without_tool(self) -> list[str]:
-        """Operations that another route with the same method and path has pushed out of the OpenAPI document."""
-        return sorted({_operation_id(route) for route in self._routes()} - set(self.operations))
+        """Operations pushed out of the toolset by another one with the same method and path, or the same name."""
+        pushed_out = {_operation_id(route) for route in self._routes()} - set(self.operations)
+        return sorted(pushed_out | operations.repeated_names(self.app.openapi()))
 
     def shadowed_tools(self) -> list[str]:
         """Tools whose requests another route, declared before, answers."""
         routes = list(self._routes())
-        found = []
+        found = set()
         for route in routes:
             path = operations.example_path(route.path)
             scope = {"type": "http", "method": sorted(route.methods or ())[0], "path": path, "root_path": ""}
             first = next((r for r in routes if r.matches(scope)[0] == Match.FULL), route)
             if first is not route and _operation_id(route) in self.operations:
-                found.append(_operation_id(route))
+                found.add(_operation_id(route))
         return sorted(found)
 
     def forget(self, db: InstanceConnection) -> None:
-        """Drop what is held for a connection that goes away."""
-        for pool in self._pools:
-            pool.forget(db)
+        """Nothing: no connection is kept between calls."""
 
     def call(self, db: InstanceConnection, tool: str, arguments: dict[str, Any], max_bytes: int) -> Answer:
         """Send one request to the app."""
         request = self.operations[tool].request(arguments)
+        scope = {**request.scope(), "state": dict(self._lifespan.state)}
         exchange = _Exchange(request.body, max_bytes)
-        _Current.connection = db
-        try:
-            with db.untrusted():
-                self._loop.run_until_complete(self.app(request.scope(), exchange.receive, exchange.send))
-        except BaseException as error:
-            if isinstance(error, CallDeadline):
-                self._abandon_tasks()
-            return fault_from(error)
-        finally:
-            _end_transaction(db)
-            _Current.connection = None
+        with engines.using(db):
+            try:
+                with db.untrusted():
+                    self._loop.run_until_complete(self.app(scope, exchange.receive, exchange.send))
+                    self._end_tasks()
+            except BaseException as error:
+                if isinstance(error, CallDeadline):
+                    self._end_tasks(at_once=True)
+                # after a complete response only the server's log hears of an error
+                if isinstance(error, CallDeadline) or not exchange.is_success:
+                    return _fault_from(error)
         return exchange.answer()
 
-    def _create_engine(self, *_args: Any, **options: Any) -> sqlalchemy.Engine:
-        pool = _InstancePool(_connect)
-        self._pools.append(pool)
-        kept = {k: v for k, v in options.items() if k in ("echo", "execution_options", "json_serializer")}
-        return _create_engine("sqlite://", pool=pool, **kept)
-
-    async def _start_up(self) -> None:
-        context = self.app.router.lifespan_context(self.app)
-        await context.__aenter__()
-
     def _routes(self) -> Iterator[APIRoute]:
-        return (route for route in self.app.routes if isinstance(route, APIRoute) and route.include_in_schema)
+        # newer releases keep included routers as they are, and have this to look into them
+        iterate: Any = getattr(fastapi.routing, "iter_route_contexts", iter)
+        for route in iterate(self.app.routes):
+            if isinstance(getattr(route, "original_route", route), APIRoute) and route.include_in_schema:
+                yield route
 
-    def _abandon_tasks(self) -> None:
-        """After an interruption: end what is left of the request, so that it cannot go on in the next one."""
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
+    def _end_tasks(self, *, at_once: bool = False) -> None:
+        """Let tasks that a request started end with it, so that none goes on in the next one."""
+        left = asyncio.all_tasks(self._loop) - self._kept_tasks
         if left:
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(_settle(left, 0 if at_once else _SETTLING_ROUNDS))
+
+
+async def _settle(tasks: set[asyncio.Task[Any]], rounds: int) -> None:
+    """Run tasks as far as they come without time passing, then cancel them."""
+    for _ in range(rounds):
+        if all(task.done() for task in tasks):
+            break
+        await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Lifespan:
+    """The app's start-up by the ASGI protocol. Shutdown never comes: the process just ends."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
+        self._is_started = asyncio.Event()
+        self._is_asked = False
+
+    async def start(self, app: FastAPI) -> asyncio.Task[None]:
+        """Start up; the task that stays behind.
+
+        Raises:
+            Exception: whatever start-up raised.
+        """
+        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
+        task = asyncio.ensure_future(app(scope, self._receive, self._send))
+        started = asyncio.ensure_future(self._is_started.wait())
+        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+        if not started.done():
+            started.cancel()
+            await task
+        return task
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._is_asked:
+            await asyncio.get_running_loop().create_future()
+        self._is_asked = True
+        return {"type": "lifespan.startup"}
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "lifespan.startup.complete":
+            self._is_started.set()
 
 
 class _Exchange:
@@ -173,40 +168,58 @@ class _Exchange:
         self._body, self._max_bytes = body, max_bytes
         self._status, self._size = 0, 0
         self._parts: list[bytes] = []
-        self._is_json = False
+        self._headers: dict[str, str] = {}
+        self._is_received = False
+        self._is_complete = asyncio.Event()
+        self._limit: OutputLimit | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """Whether a whole response has come, and no server error."""
+        return self._is_complete.is_set() and self._status < 500
 
     async def receive(self) -> dict[str, Any]:
-        """The request."""
+        """The request; then, once it is answered, that the client has gone."""
+        if self._is_received:
+            await self._is_complete.wait()
+            return {"type": "http.disconnect"}
+        self._is_received = True
         return {"type": "http.request", "body": self._body, "more_body": False}
 
     async def send(self, message: Any) -> None:
         """A part of the response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            types_ = [v for k, v in message.get("headers", ()) if k.lower() == b"content-type"]
-            self._is_json = any(v.startswith(b"application/json") for v in types_)
+            self._headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in message.get("headers", ())}
         elif message["type"] == "http.response.body":
             part = message.get("body", b"")
             self._size += len(part)
             if self._size > self._max_bytes:
-                raise OutputLimit(
+                self._limit = OutputLimit(
                     f"the result is over the limit of {self._max_bytes} bytes; narrow the query and call again"
                 )
+                raise self._limit
             self._parts.append(part)
+            if not message.get("more_body", False):
+                self._is_complete.set()
 
     def answer(self) -> Answer:
         """The response as a typed answer."""
+        if self._limit is not None:
+            return fault_from(self._limit)
         text = b"".join(self._parts).decode("utf-8", "replace")
         if 200 <= self._status < 300:
-            if self._is_json:
-                return Answer(type="ok", value=text)
-            return Answer(type="ok", value=json.dumps(text) if text else "null")
+            is_json = self._headers.get("content-type", "").startswith("application/json")
+            return Answer(type="ok", value=text if is_json else json.dumps(text) if text else "null")
         message = _detail(text)
-        if self._status == 422 and isinstance(message, list):
+        if self._status == 422 and _is_validation(message):
             return Answer(type="invalid_call", code="validation", message=json.dumps(message)[:500])
         shown = message if isinstance(message, str) else json.dumps(message)
-        if self._status in _REFUSED:
-            return Answer(type="refused", code=_REFUSED[self._status], message=shown[:500])
+        if 300 <= self._status < 400:
+            shown = f"redirected to {self._headers.get('location', 'nowhere')}"
+            return Answer(type="refused", code="not_found", message=shown[:500])
+        if 400 <= self._status < 500:
+            return Answer(type="refused", code=_REFUSED.get(self._status, "invalid"), message=shown[:500])
         return fault(f"http_{self._status}", shown or f"HTTP status {self._status}")
 
 
@@ -218,20 +231,23 @@ def _detail(text: str) -> Any:
     return found.get("detail", found) if isinstance(found, dict) else found
 
 
-def _connect() -> sqlite3.Connection:
-    if _Current.connection is None:
-        raise RuntimeError("no instance is being called")
-    return _Current.connection
+def _is_validation(detail: Any) -> bool:
+    """Whether the framework's own validation says this: the request did not reach the endpoint."""
+    return isinstance(detail, list) and all(isinstance(d, dict) and {"loc", "msg", "type"} <= d.keys() for d in detail)
 
 
-def _end_transaction(db: InstanceConnection) -> None:
-    if db.in_transaction:
-        sqlite3.Connection.rollback(db)
+def _fault_from(error: BaseException) -> Answer:
+    """The fault that an exception is, looking into what middleware and SQLAlchemy have wrapped."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        inner = fault_from(error.orig)
+        if inner.code in ("deadline", "database_limit"):
+            return inner
+    return fault_from(error)
 
 
-def _app_of(module: types.ModuleType) -> Any:
-    from fastapi import FastAPI
-
+def _app_of(module: types.ModuleType) -> FastAPI:
     app = vars(module).get("app")
     if not isinstance(app, FastAPI):
         app = next((v for v in vars(module).values() if isinstance(v, FastAPI)), None)

@@ -3,7 +3,6 @@
 Both sides set explicit limits: what comes from a worker is untrusted. There is no pickle anywhere.
 """
 
-import asyncio
 import socket
 import struct
 from typing import Any
@@ -79,12 +78,17 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytearray:
     return buffer
 
 
-async def receive_async(reader: asyncio.StreamReader) -> dict[str, Any]:
-    """Receive one message (host side).
+def take(buffer: bytearray) -> dict[str, Any] | None:
+    """Take the first message from a buffer (host side); None while it is not complete.
 
     Raises:
-        asyncio.IncompleteReadError: the other side has closed.
-        FrameError: what came is no frame.
+        FrameError: what is in the buffer is no frame.
     """
-    length = frame_length(await reader.readexactly(_LENGTH.size))
-    return decode(await reader.readexactly(length))
+    if len(buffer) < _LENGTH.size:
+        return None
+    end = _LENGTH.size + frame_length(buffer[: _LENGTH.size])
+    if len(buffer) < end:
+        return None
+    message = decode(buffer[_LENGTH.size : end])
+    del buffer[:end]
+    return message

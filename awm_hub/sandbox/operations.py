@@ -1,19 +1,27 @@
 """Operations of an OpenAPI document as tools: one flat object of arguments, and the request they become.
 
 Path, query, header and cookie parameters and the fields of a JSON body are flattened into one argument object; a body
-that is no object is the argument `body`. References are resolved in place, so that no schema holds a `$ref`.
+that is no object is the argument `body`. A body field with the name of a parameter is the same argument: its value goes
+to both places. References are resolved in place, so that no schema holds a `$ref`; where one leads back into itself,
+anything is allowed.
 """
 
 import json
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _MAX_DEPTH = 24
+"""References inside references that are followed."""
 _IN_PATH = re.compile(r"\{([^}:]+)(?::[^}]+)?\}")
+_NAMES = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+"""Keywords whose keys are names, not keywords."""
+_DATA = {"default", "example", "examples", "const", "enum", "required"}
+"""Keywords whose values are data, not schemas."""
+_DROPPED = {"title", "example", "discriminator"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +49,6 @@ class Request:
             "headers": list(self.headers),
             "client": ("127.0.0.1", 0),
             "server": ("127.0.0.1", 80),
-            "state": {},
         }
 
 
@@ -55,43 +62,26 @@ class Operation:
     path: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
-    places: Mapping[str, str]
-    """Argument name to `path`, `query`, `header`, `cookie` or `body`."""
+    places: Mapping[str, tuple[str, ...]]
+    """Argument name to where it goes: `path`, `query`, `header`, `cookie`, `body`."""
     has_body: bool
     is_whole_body: bool
     """The body is no object of fields but the one argument `body`."""
 
     def request(self, arguments: Mapping[str, Any]) -> Request:
         """The request that a call is. Null outside the body means left out."""
-        path = self.path
-        query: list[tuple[str, str]] = []
-        headers = [(b"host", b"environment"), (b"accept", b"application/json")]
-        body: dict[str, Any] = {}
-        for name, value in arguments.items():
-            place = self.places.get(name, "body" if self.has_body else "query")
-            if place == "body":
-                body[name] = value
-            elif place == "path":
-                path = re.sub(
-                    r"\{" + re.escape(name) + r"(:[^}]+)?\}",
-                    lambda _, v=value: urllib.parse.quote(_text(v), safe=""),  # type: ignore[misc]
-                    path,
-                )
-            elif value is None:
-                continue
-            elif place == "query":
-                query += [(name, _text(v)) for v in (value if isinstance(value, list) else [value])]
-            elif place == "header":
-                headers.append((name.lower().encode(), _text(value).encode("latin-1", "replace")))
+        unknown = ("body",) if self.has_body else ("query",)
+        places = {name: self.places.get(name, unknown) for name in arguments}
+        parameters = [(n, place, v) for n, v in arguments.items() for place in places[n] if v is not None]
+        body = {name: value for name, value in arguments.items() if "body" in places[name]}
         content = self._content(body)
-        if content:
-            headers.append((b"content-type", b"application/json"))
-            headers.append((b"content-length", str(len(content)).encode()))
         return Request(
             method=self.method,
-            path=path,
-            query=urllib.parse.urlencode(query),
-            headers=tuple(headers),
+            path=_IN_PATH.sub(lambda found: _path_part(arguments.get(found[1])), self.path),
+            query=urllib.parse.urlencode(
+                [pair for n, place, v in parameters if place == "query" for pair in _pairs(n, v)]
+            ),
+            headers=(*_headers(parameters), *_content_headers(content)),
             body=content,
         )
 
@@ -101,6 +91,32 @@ class Operation:
         if self.is_whole_body:
             return json.dumps(body["body"]).encode() if "body" in body else b""
         return json.dumps(body).encode()
+
+
+def _headers(parameters: list[tuple[str, str, Any]]) -> Iterator[tuple[bytes, bytes]]:
+    yield (b"host", b"environment")
+    yield (b"accept", b"application/json")
+    for name, place, value in parameters:
+        if place == "header":
+            for key, text in _pairs(name.lower(), value):
+                yield (key.encode("latin-1", "replace"), text.encode("latin-1", "replace"))
+    cookies = [f"{n}={urllib.parse.quote(_text(v))}" for n, place, v in parameters if place == "cookie"]
+    if cookies:
+        yield (b"cookie", "; ".join(cookies).encode())
+
+
+def _content_headers(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    if content:
+        yield (b"content-type", b"application/json")
+        yield (b"content-length", str(len(content)).encode())
+
+
+def _pairs(name: str, value: Any) -> list[tuple[str, str]]:
+    return [(name, _text(v)) for v in (value if isinstance(value, list) else [value])]
+
+
+def _path_part(value: Any) -> str:
+    return urllib.parse.quote(_text(value), safe="")
 
 
 def _text(value: Any) -> str:
@@ -117,41 +133,47 @@ def example_path(path: str) -> str:
 
 
 def from_openapi(document: Mapping[str, Any]) -> dict[str, Operation]:
-    """Every operation of a document, by name, in the document's order."""
-    found = {}
+    """Every operation of a document, by name, in the document's order; of two with one name, the later."""
+    return {o.name: o for o in _operations(document)}
+
+
+def repeated_names(document: Mapping[str, Any]) -> set[str]:
+    """Names that more than one operation of a document has."""
+    names = [o.name for o in _operations(document)]
+    return {name for name in names if names.count(name) > 1}
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[Operation]:
     for path, item in document.get("paths", {}).items():
         for method in _METHODS:
             if method in item:
-                operation = _operation(path, method, item[method], document)
-                found[operation.name] = operation
-    return found
+                yield _operation(path, method, item[method], document)
 
 
 def _operation(path: str, method: str, found: Mapping[str, Any], document: Mapping[str, Any]) -> Operation:
     properties: dict[str, Any] = {}
     required: list[str] = []
-    places: dict[str, str] = {}
+    places: dict[str, tuple[str, ...]] = {}
     for parameter in found.get("parameters", ()):
-        parameter = _resolve(parameter, document)
+        parameter = _target(parameter, document)
         name = parameter["name"]
-        properties[name] = dict(parameter.get("schema") or {})
-        if parameter.get("description"):
-            properties[name]["description"] = parameter["description"]
-        places[name] = parameter["in"]
+        properties[name] = _parameter_schema(parameter, document)
+        places[name] = (*places.get(name, ()), parameter["in"])
         if parameter.get("required"):
             required.append(name)
-    body = _json_schema(_resolve(found.get("requestBody") or {}, document), document)
+    holder = _target(found.get("requestBody") or {}, document)
+    body = _json_schema(holder, document)
     is_whole_body = body is not None and not isinstance(body.get("properties"), dict)
     if body is not None:
         fields = {"body": body} if is_whole_body else body["properties"]
-        wanted = ["body"] if is_whole_body and found["requestBody"].get("required") else body.get("required", [])
+        wanted = (["body"] if holder.get("required") else []) if is_whole_body else body.get("required", [])
         for name, schema in fields.items():
-            if name not in properties:
-                properties[name], places[name] = schema, "body"
-        required += [n for n in wanted if places.get(n) == "body" and n not in required]
+            properties.setdefault(name, schema)
+            places[name] = (*places.get(name, ()), "body")
+        required += [name for name in wanted if name not in required]
     answers = found.get("responses", {})
     ok: Mapping[str, Any] = next((v for code, v in sorted(answers.items()) if str(code).startswith("2")), {})
-    output = _json_schema(_resolve(ok, document), document)
+    output = _json_schema(_target(ok, document), document)
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     return Operation(
         name=found.get("operationId") or f"{method}_{path}",
@@ -166,26 +188,54 @@ def _operation(path: str, method: str, found: Mapping[str, Any], document: Mappi
     )
 
 
+def _parameter_schema(parameter: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter, with the description and the examples that stand beside it."""
+    schema: dict[str, Any] = dict(_resolve(parameter.get("schema") or {}, document))
+    if parameter.get("description"):
+        schema["description"] = parameter["description"]
+    named = parameter.get("examples")
+    examples = [e["value"] for e in named.values() if "value" in e] if isinstance(named, dict) else []
+    if "example" in parameter:
+        examples = [parameter["example"]]
+    if examples:
+        schema.setdefault("examples", examples)
+    return schema
+
+
 def _json_schema(holder: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any] | None:
     schema = holder.get("content", {}).get("application/json", {}).get("schema")
     return _resolve(schema, document) if isinstance(schema, dict) else None
 
 
-def _resolve(value: Any, document: Mapping[str, Any], depth: int = 0, is_names: bool = False) -> Any:
-    """The value with references replaced by what they name, and titles left out. Beyond a depth: anything."""
-    if depth > _MAX_DEPTH:
-        return {}
-    if isinstance(value, list):
-        return [_resolve(v, document, depth + 1) for v in value]
-    if not isinstance(value, dict):
+def _target(value: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference names; anything else as it is."""
+    if not isinstance(reference := value.get("$ref"), str):
         return value
-    if not is_names and isinstance(reference := value.get("$ref"), str):
-        target: Any = document
-        for part in reference.removeprefix("#/").split("/"):
-            target = target[part.replace("~1", "/").replace("~0", "~")]
-        return {**_resolve(target, document, depth + 1), **{k: v for k, v in value.items() if k == "description"}}
-    return {
-        k: _resolve(v, document, depth + 1, is_names=not is_names and k == "properties")
-        for k, v in value.items()
-        if is_names or k != "title" or not isinstance(v, str)
-    }
+    target: Any = document
+    for part in reference.removeprefix("#/").split("/"):
+        target = target[part.replace("~1", "/").replace("~0", "~")]
+    return target  # type: ignore[no-any-return]
+
+
+def _resolve(schema: Any, document: Mapping[str, Any], within: tuple[str, ...] = ()) -> Any:
+    """A schema with references replaced by what they name, titles left out and `example` as `examples`."""
+    if isinstance(schema, list):
+        return [_resolve(part, document, within) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    reference = schema.get("$ref")
+    beside = {k: v for k, v in schema.items() if k in ("description", "default", "examples", "deprecated")}
+    if isinstance(reference, str):
+        if reference in within or len(within) >= _MAX_DEPTH:
+            return beside
+        return {**_resolve(_target(schema, document), document, (*within, reference)), **beside}
+    resolved = {k: _keyword(k, v, document, within) for k, v in schema.items() if k not in _DROPPED}
+    return resolved if "example" not in schema else {"examples": [schema["example"]], **resolved}
+
+
+def _keyword(keyword: str, value: Any, document: Mapping[str, Any], within: tuple[str, ...]) -> Any:
+    if keyword in _DATA:
+        return value
+    if keyword in _NAMES and isinstance(value, dict):
+        return {name: _resolve(schema, document, within) for name, schema in value.items()}
+    return _resolve(value, document, within)

@@ -10,21 +10,22 @@ import sqlite3
 import uuid
 from typing import Any
 
+_uuid: Any = uuid
+
 
 def seed_call(seed: int, calls_count: int) -> None:
     """Seed everything for one call."""
     random.seed(f"{seed}:{calls_count}")
+    _uuid._last_timestamp = None
 
 
 def install() -> None:
     """Route the system's entropy in this process through the seeded generator: `os.urandom`, `secrets`, `uuid`."""
     os.urandom = random.randbytes
     random._urandom = random.randbytes  # type: ignore[attr-defined]
-    patched: Any = uuid
-    patched._generate_time_safe = None
-    patched._UuidCreate = None
-    patched._node = 0x02_00_00_00_00_01
-    patched._last_timestamp = None
+    _uuid._generate_time_safe = None
+    _uuid._UuidCreate = None
+    _uuid._node = 0x02_00_00_00_00_01
 
 
 def bind(db: sqlite3.Connection) -> None:

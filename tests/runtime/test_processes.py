@@ -64,7 +64,7 @@ def test_nothing_is_left_when_the_host_ends(how: signal.Signals) -> None:
 
 async def test_what_comes_from_a_worker_is_never_trusted_to_be_a_frame() -> None:
     process = await Process.spawn(interface="functions", sealed=False, memory_bytes=2**31)
-    process._reader.feed_data(b'{"jsonrpc": "2.0"}')
+    process._channel.data_received(b'{"jsonrpc": "2.0"}')
     with pytest.raises(WorkerError) as caught:
         await process.request("ping", timeout_s=5, value=1)
     assert caught.value.reason == "protocol"
