@@ -5,18 +5,36 @@ host never executes or opens anything of a row itself.
 """
 
 import datetime as dt
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from awm_hub.canonical import from_json, to_json
-from awm_hub.environment import SeedTable, Table, ToolSpec
-from awm_hub.errors import LoadError, RecordError, SandboxError, SourceError
+from awm_hub.errors import LoadError, RecordError, SandboxError, SealError
+from awm_hub.runtime import builds
+from awm_hub.runtime.builds import BuildReport, BuildRequest, Problem
 from awm_hub.runtime.limits import Limits
 from awm_hub.runtime.processes import OperationError, Process
 from awm_hub.runtime.tiers import choose_tier
 from awm_hub.trajectory import StateDiff
 
+__all__ = [
+    "BuildReport",
+    "BuildRequest",
+    "Comparison",
+    "ImageError",
+    "Problem",
+    "VerifierError",
+    "build",
+    "dump",
+    "logical_hash",
+    "prepare_image",
+    "query",
+    "same_ending",
+    "state_diff",
+    "verify",
+]
 _GRACE_S = 5.0
 
 
@@ -26,57 +44,6 @@ class VerifierError(SandboxError):
 
 class ImageError(RecordError):
     """A database image cannot be read: it is no database, damaged, or too slow to read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One thing that went wrong while an image was built."""
-
-    stage: str
-    """`schema`, `seed`, `foreign_keys` or `code`."""
-    subject: str
-    """Table or tool."""
-    statement: str
-    message: str
-    rows: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildRequest:
-    """What an image is built from."""
-
-    interface: str
-    code: str | None
-    clock: dt.datetime
-    tables: tuple[Table, ...]
-    further_ddl: tuple[str, ...] = ()
-    seed: tuple[SeedTable, ...] = ()
-    strict: bool = True
-    """Raise on the first problem (our own sources) instead of collecting them (imports)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildReport:
-    """An image, the toolset, and everything that went wrong on the way."""
-
-    image: bytes = field(repr=False)
-    image_sha256: str
-    logical_hash: str
-    row_counts: dict[str, int]
-    schema_errors: int
-    seed_errors: int
-    """Rows that did not load."""
-    foreign_key_violations: int
-    problems: tuple[Problem, ...]
-    tools: tuple[ToolSpec, ...]
-    dropped_tools: tuple[str, ...]
-    """Operations that another one with the same method and path replaced."""
-    shadowed_tools: tuple[str, ...]
-    """Tools whose requests reach another route that was declared before."""
-    hidden_state: bool
-    """Functions of the module change its globals."""
-    load_error: str | None
-    """Why the code does not load; `tools` is empty then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,52 +95,24 @@ async def build(request: BuildRequest, *, trust_remote_code: bool = False) -> Bu
         raise LoadError(
             f"the image could not be built: {error}", next_step="look at the schema and the seed"
         ) from error
-    report = _report(found)
+    try:
+        image, claimed = builds.image_of(found), builds.report_of(found)
+    except (KeyError, TypeError, ValueError, RecordError) as error:
+        raise LoadError(f"the sandbox returned no build report: {error}") from error
+    # the row's code ran where the image was made: what the image holds is found out where it did not
+    summary = await _summary(image, trust_remote_code)
+    report = replace(claimed, image=image, image_sha256=hashlib.sha256(image).hexdigest(), **summary)
     if request.strict:
-        _raise_first(report)
+        report.raise_first()
     return report
 
 
-def _report(found: dict[str, Any]) -> BuildReport:
+async def _summary(image: bytes, trust_remote_code: bool) -> dict[str, Any]:
     try:
-        return BuildReport(
-            image=bytes(found["image"]),
-            image_sha256=found["image_sha256"],
-            logical_hash=found["logical_hash"],
-            row_counts=dict(found["row_counts"]),
-            schema_errors=int(found["schema_errors"]),
-            seed_errors=int(found["seed_errors"]),
-            foreign_key_violations=int(found["foreign_key_violations"]),
-            problems=tuple(Problem(**p) for p in found["problems"]),
-            tools=tuple(_tool(t) for t in found["tools"]),
-            dropped_tools=tuple(found["dropped_tools"]),
-            shadowed_tools=tuple(found["shadowed_tools"]),
-            hidden_state=bool(found["hidden_state"]),
-            load_error=found["load_error"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise LoadError(f"the sandbox returned no build report: {error}") from error
-
-
-def _tool(found: dict[str, Any]) -> ToolSpec:
-    output = found["output_schema"]
-    return ToolSpec(
-        name=found["name"],
-        description=found["description"],
-        input_schema=from_json(to_json(found["input_schema"]), f"schema of {found['name']}"),
-        output_schema=None if output is None else from_json(to_json(output), f"schema of {found['name']}"),
-    )
-
-
-def _raise_first(report: BuildReport) -> None:
-    for problem in report.problems:
-        where = f"{problem.stage} of {problem.subject or 'the database'}"
-        raise SourceError(
-            f"{where}: {problem.message}\n  in: {problem.statement[:300]}",
-            next_step=f"mend this statement in {'schema.sql' if problem.stage == 'schema' else 'seed.sql'}",
-        )
-    if report.load_error:
-        raise SourceError(f"tools.py does not load: {report.load_error}", next_step="mend tools.py")
+        found = await run_job("summary", trust_remote_code=trust_remote_code, image=image)
+    except OperationError as error:
+        raise LoadError(f"the image that was built cannot be read: {error}") from error
+    return {"logical_hash": str(found["logical_hash"]), "row_counts": dict(found["row_counts"])}
 
 
 async def prepare_image(
@@ -317,6 +256,8 @@ async def verify(
             calls_count=calls_count,
         )
         return from_json(str(text), f"result of {function}")
+    except SealError:
+        raise
     except (OperationError, RecordError, SandboxError) as error:
         raise VerifierError(f"verifier {function} failed: {error}") from error
 

@@ -6,13 +6,12 @@ out of the image; a failing INSERT of several rows is retried row by row, so tha
 
 import ast
 import asyncio
-import hashlib
 import re
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from awm_hub.sandbox import randomness, statediff
+from awm_hub.sandbox import randomness
 from awm_hub.sandbox.clock import FrozenClock
 from awm_hub.sandbox.database import PAGE_BYTES, InstanceConnection
 from awm_hub.sandbox.deadline import Deadline
@@ -49,14 +48,8 @@ class ImageBuilder:
         seed_errors = sum(self._insert(seed["table"], sql) for seed in self._request["seed"] for sql in seed["inserts"])
         violations = self._foreign_key_violations()
         tools, extra = self._load_tools(loop)
-        image = self._image()
-        db = sqlite3.connect(":memory:")
-        db.deserialize(image)
         return {
-            "image": image,
-            "image_sha256": hashlib.sha256(image).hexdigest(),
-            "logical_hash": statediff.logical_hash(db),
-            "row_counts": _row_counts(db),
+            "image": self._image(),
             "schema_errors": schema_errors,
             "seed_errors": seed_errors,
             "foreign_key_violations": violations,
@@ -160,7 +153,8 @@ def _load_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:400]}{where}"
 
 
-def _row_counts(db: sqlite3.Connection) -> dict[str, int]:
+def row_counts(db: sqlite3.Connection) -> dict[str, int]:
+    """Rows per table."""
     names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
     quoted = [(name, name.replace('"', '""')) for (name,) in names.fetchall()]
     return {name: db.execute(f'SELECT count(*) FROM "{inner}"').fetchone()[0] for name, inner in quoted}

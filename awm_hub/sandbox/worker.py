@@ -13,7 +13,7 @@ import sqlite3
 from typing import Any
 
 from awm_hub.sandbox import endings, frames, randomness, seal, statediff, verification
-from awm_hub.sandbox.building import ImageBuilder
+from awm_hub.sandbox.building import ImageBuilder, row_counts
 from awm_hub.sandbox.database import open_read_only
 from awm_hub.sandbox.deadline import CallDeadline, Deadline
 from awm_hub.sandbox.instances import Hosting, start_clock
@@ -132,6 +132,11 @@ class Worker:
     def _op_dump(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
             return json.dumps(statediff.dump(open_read_only(message["image"]), message["max_rows"]), ensure_ascii=False)
+
+    def _op_summary(self, message: dict[str, Any]) -> dict[str, Any]:
+        with self._deadline.running(message["seconds"]):
+            db = open_read_only(message["image"])
+            return {"logical_hash": statediff.logical_hash(db), "row_counts": row_counts(db)}
 
     def _op_hash(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):

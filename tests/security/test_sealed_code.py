@@ -7,7 +7,7 @@ from making import NOTES_DDL, make_environment, notes_request
 
 from awm_hub import aio
 from awm_hub.environment import SeedTable, Table
-from awm_hub.errors import SourceError
+from awm_hub.errors import LoadError, SourceError
 from awm_hub.runtime import jobs
 from awm_hub.trajectory import StateDiff
 
@@ -117,3 +117,13 @@ async def test_the_sandbox_holds_no_secret_of_the_host(monkeypatch: pytest.Monke
         found = await instance.call_tool("secrets")
     assert "HF_TOKEN" not in found.value
     assert "hf_planted" not in str(found.value)
+
+
+@pytest.mark.parametrize("lie", ["2**40", "'text'", "b'x' * 100", "None"])
+async def test_code_that_patches_its_sandbox_gets_no_further_than_a_load_error(lie: str) -> None:
+    code = (
+        "import sys\nbuilding = sys.modules['awm_hub.sandbox.building']\n"
+        f"building.ImageBuilder._image = lambda self: {lie}\n"
+    )
+    with pytest.raises(LoadError):
+        await jobs.build(notes_request(code))

@@ -1,0 +1,166 @@
+"""A dataset as a lazy mapping from ids to environments."""
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from awm_hub import schema
+from awm_hub.environment import Environment
+from awm_hub.errors import RecordError, UnknownNameError, UsageError
+from awm_hub.hub.locations import Folder, Location, locate
+from awm_hub.hub.reading import ParquetFile
+
+BUNDLED = Path(__file__).parent.parent / "bundled"
+"""The dataset that comes with the package."""
+
+_FILE = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?\.parquet")
+_LIGHT = ("id", "split", "content_hash", "title", "categories", "interface", "usage", "format_version")
+_COUNTED = {"tables_count": "tables", "tools_count": "tools", "tasks_count": "tasks"}
+_NAMES = ("tables.list.element.name", "tools.list.element.name", "tasks.list.element.id")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexEntry:
+    """What lists show of an environment, and where its row lies."""
+
+    id: str
+    split: str
+    file: str
+    row_group: int
+    content_hash: str
+    title: str
+    categories: tuple[str, ...]
+    interface: str
+    usage: str
+    tables_count: int
+    tools_count: int
+    tasks_count: int
+    image_bytes: int | None
+    """None where the dataset has no index."""
+    format_version: int
+
+
+class Environments(Mapping[str, Environment]):
+    """The environments of a dataset by id; a row is read when it is asked for."""
+
+    def __init__(self, location: Location, entries: Mapping[str, IndexEntry]) -> None:
+        self._location = location
+        self.entries: Mapping[str, IndexEntry] = entries
+        """Light metadata of every environment."""
+        self._lock = threading.Lock()
+        self._recent: ParquetFile | None = None
+
+    @property
+    def source(self) -> str:
+        """Where the dataset was found, as it was asked for."""
+        return self._location.source
+
+    @property
+    def revision(self) -> str | None:
+        """The commit on the Hub; None for a local dataset."""
+        return self._location.revision
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} environments of {self.source}>"
+
+    def __getitem__(self, name: str) -> Environment:
+        """Read one environment.
+
+        Raises:
+            UnknownNameError: there is no such environment.
+            RecordError: its row, or the file that holds it, breaks the format.
+            RemoteError: its file cannot be fetched.
+        """
+        entry = self.entries.get(name)
+        if entry is None:
+            step = "`awm-hub list` shows all" if self.entries else f"{self.source} holds no environment"
+            raise UnknownNameError("environment", name, self.entries, next_step=step)
+        with self._lock:
+            row = self._file(entry.file).row(entry.row_group, name)
+        if row is None:
+            message = f"row {name!r} is not in {entry.file}, row group {entry.row_group}"
+            raise RecordError(message, next_step="the index is of other files: fetch or pack the dataset again")
+        environment = Environment.from_row(row)
+        if environment.content_hash != entry.content_hash:
+            message = f"row {name!r} has another content_hash than the index says"
+            raise RecordError(message, next_step="the index is of other files: fetch or pack the dataset again")
+        return environment
+
+    def _file(self, name: str) -> ParquetFile:
+        """The file, kept open until another one is asked for: rows are often read in order."""
+        if self._recent is None or self._recent.name != name:
+            self._recent = ParquetFile(self._location.path(name), name)
+        return self._recent
+
+
+def load(
+    source: str | os.PathLike[str] | None = None, *, revision: str | None = None, split: str | None = None
+) -> Environments:
+    """Open a dataset of environments.
+
+    Args:
+        source: A local folder or Parquet file, a Hub dataset (`owner/name` or `hf://datasets/owner/name`), or None for
+            the dataset that comes with the package. A local folder wins over a Hub dataset of the same name.
+        revision: Branch, tag or commit on the Hub.
+        split: Only `train` or only `test`.
+
+    Raises:
+        DataError: there is no such dataset, or it breaks the format.
+        RemoteError: the Hub does not have it, or cannot be reached.
+        UsageError: there is no such split.
+    """
+    if split not in (None, *schema.SPLITS):
+        raise UsageError(f"there is no split {split!r}", next_step=f"one of {', '.join(schema.SPLITS)}")
+    location = Folder(BUNDLED, "the bundled set") if source is None else locate(source, revision)
+    index = location.index()
+    rows = _index_rows(index) if index else [r for f in location.files() for r in _light_rows(location, f)]
+    entries: dict[str, IndexEntry] = {}
+    for row in rows:
+        entry = _entry(row, location.source)
+        if entry.id in entries:
+            raise RecordError(f"{location.source} holds {entry.id!r} twice", next_step="pack the dataset again")
+        if split in (None, entry.split):
+            entries[entry.id] = entry
+    return Environments(location, entries)
+
+
+def _index_rows(path: Path) -> Iterator[dict[str, Any]]:
+    file = ParquetFile(path, "index.parquet")
+    file.check_columns(schema.INDEX, schema.INDEX.names)
+    for group in file.groups:
+        yield from file.rows(group, schema.INDEX.names)
+
+
+def _light_rows(location: Location, name: str) -> Iterator[dict[str, Any]]:
+    """Rows as an index would hold them, from the light columns of a file."""
+    file = ParquetFile(location.path(name), name)
+    file.check_columns(schema.ENVIRONMENTS, (*_LIGHT, *_COUNTED.values()))
+    for group in file.groups:
+        for row in file.rows(group, (*_LIGHT, *_NAMES)):
+            counts = {count: len(row[column] or ()) for count, column in _COUNTED.items()}
+            light = {column: row[column] for column in _LIGHT}
+            yield {**light, **counts, "image_bytes": None, "file": name, "row_group": group}
+
+
+def _entry(row: Mapping[str, Any], source: str) -> IndexEntry:
+    values = {f.name: row[f.name] for f in fields(IndexEntry)}
+    texts = ("id", "split", "file", "content_hash", "title", "interface", "usage")
+    numbers = ("row_group", "tables_count", "tools_count", "tasks_count", "format_version")
+    is_typed = all(isinstance(values[t], str) for t in texts) and all(isinstance(values[n], int) for n in numbers)
+    if not is_typed or not schema.ID_PATTERN.fullmatch(values["id"]) or not _FILE.fullmatch(values["file"]):
+        message = f"{source}: bad entry for {values['id']!r} in {values['file']!r}"
+        raise RecordError(message, next_step="fetch or pack the dataset again")
+    return IndexEntry(**{**values, "categories": tuple(values["categories"] or ())})

@@ -1,0 +1,195 @@
+"""Where a dataset lies: in a folder, in one Parquet file, or on the Hub.
+
+A location gives local paths of the dataset's files. Files of the Hub go through the Hub's own cache: what was read once
+works offline, and a revision is pinned to the commit it stood for when the dataset was opened.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Protocol
+
+from awm_hub.errors import DataError, RemoteError, SourceError
+
+_REPO_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+_HUB_URI = re.compile(r"hf://datasets/(?P<id>[\w.-]{1,96}/[\w.-]{1,96})(?:@(?P<revision>[^/]+))?/?")
+_SHARD = re.compile(r"(?:environments/)?[^/]+\.parquet")
+_INDEX = "index.parquet"
+
+
+class Location(Protocol):
+    """A dataset's files."""
+
+    source: str
+    """As it was asked for."""
+    revision: str | None
+    """Commit on the Hub."""
+
+    def index(self) -> Path | None:
+        """The index, or None where the dataset has none."""
+
+    def files(self) -> list[str]:
+        """Parquet files of the `environments` config, relative to the root."""
+
+    def path(self, file: str) -> Path:
+        """The local path of one of them."""
+
+
+class Folder:
+    """A dataset folder on this machine."""
+
+    revision: str | None = None
+
+    def __init__(self, path: Path, source: str) -> None:
+        self._root, self.source = path, source
+
+    def index(self) -> Path | None:
+        """The index, or None where the dataset has none."""
+        return self._root / _INDEX if (self._root / _INDEX).is_file() else None
+
+    def files(self) -> list[str]:
+        """Parquet files of the `environments` config, relative to the root."""
+        found = [*self._root.glob("environments/*.parquet"), *self._root.glob("*.parquet")]
+        return shards(sorted(p.relative_to(self._root).as_posix() for p in found))
+
+    def path(self, file: str) -> Path:
+        """The local path of one of them."""
+        return self._root / file
+
+
+class File:
+    """One Parquet file on this machine."""
+
+    revision: str | None = None
+
+    def __init__(self, path: Path, source: str) -> None:
+        self._path, self.source = path, source
+
+    def index(self) -> Path | None:
+        """None: a single file has no index."""
+        return None
+
+    def files(self) -> list[str]:
+        """The file itself."""
+        return [self._path.name]
+
+    def path(self, file: str) -> Path:
+        """The file's path."""
+        return self._path
+
+
+class HubRepo:
+    """A dataset repo on the Hub, pinned to one commit."""
+
+    def __init__(self, repo_id: str, revision: str | None, source: str) -> None:
+        self._repo_id, self.source = repo_id, source
+        self._index = self._download(_INDEX, revision)
+        self._info: Any = None
+        if self._index is None:
+            self._info = self._fetch_info(revision)
+        # The Hub's cache names the folder of a snapshot by its commit.
+        self.revision: str | None = self._info.sha if self._index is None else self._index.parent.name
+
+    def index(self) -> Path | None:
+        """The index, or None where the dataset has none."""
+        return self._index
+
+    def files(self) -> list[str]:
+        """Parquet files of the `environments` config, relative to the root."""
+        info = self._info or self._fetch_info(self.revision)
+        return shards(sorted(s.rfilename for s in info.siblings or ()))
+
+    def path(self, file: str) -> Path:
+        """The local path of one of them, downloaded where the cache does not have it."""
+        found = self._download(file, self.revision)
+        if found is None:
+            raise RemoteError(f"{self._repo_id} has no file {file}", next_step="ask its author to pack it again")
+        return found
+
+    def _download(self, file: str, revision: str | None) -> Path | None:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+        try:
+            return Path(hf_hub_download(self._repo_id, file, repo_type="dataset", revision=revision))
+        except LocalEntryNotFoundError as error:
+            raise self._error(error, revision, file) from error
+        except EntryNotFoundError:
+            return None
+        except _remote_errors() as error:
+            raise self._error(error, revision, file) from error
+
+    def _fetch_info(self, revision: str | None) -> Any:
+        from huggingface_hub import HfApi
+
+        try:
+            return HfApi().dataset_info(self._repo_id, revision=revision, timeout=30)
+        except _remote_errors() as error:
+            raise self._error(error, revision, "list of files") from error
+
+    def _error(self, error: Exception, revision: str | None, file: str) -> RemoteError:
+        from huggingface_hub import constants
+        from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+        if isinstance(error, RevisionNotFoundError):
+            return RemoteError(f"{self._repo_id} has no revision {revision!r}", next_step="look at its commits")
+        if isinstance(error, RepositoryNotFoundError):
+            step = "check the name; for a private dataset, log in with `hf auth login`"
+            return RemoteError(f"there is no dataset {self._repo_id} on the Hub, or it is private", next_step=step)
+        if constants.HF_HUB_OFFLINE:
+            step = "load it once online, or unset HF_HUB_OFFLINE"
+            return RemoteError(f"offline, and {self._repo_id}: {file} is not in the cache", next_step=step)
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        step = "try again, or name a local folder"
+        return RemoteError(f"the Hub did not give {self._repo_id}: {file} ({reason})", next_step=step)
+
+
+def _remote_errors() -> tuple[type[Exception], ...]:
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    # The first base is httpx's or httpx2's error, as this version of the Hub client has it.
+    return (*HfHubHTTPError.__bases__[:1], OSError, HFValidationError)
+
+
+def shards(files: list[str]) -> list[str]:
+    """The files of the `environments` config: those in `environments/`, else those in the root."""
+    found = [f for f in files if _SHARD.fullmatch(f) and f != _INDEX]
+    return [f for f in found if "/" in f] or found
+
+
+def locate(source: str | os.PathLike[str], revision: str | None) -> Location:
+    """Find a dataset.
+
+    Raises:
+        SourceError: it is a folder of sources, which has to be packed first.
+        DataError: there is nothing of that name, or nothing that is a dataset.
+        RemoteError: the Hub does not have it, or cannot be reached.
+    """
+    name = os.fspath(source)
+    if (hub := _HUB_URI.fullmatch(name)) is not None:
+        return HubRepo(hub["id"], revision or hub["revision"], name)
+    path = Path(name)
+    is_repo_id = isinstance(source, str) and _REPO_ID.fullmatch(name) is not None and not name.startswith(".")
+    if path.is_file():
+        return File(path, name)
+    if path.is_dir():
+        return _folder(path, name, is_repo_id)
+    if is_repo_id:
+        return HubRepo(name, revision, name)
+    step = "name a folder, a Parquet file or a Hub dataset (owner/name)"
+    raise DataError(f"{name}: no such file or folder", next_step=step)
+
+
+def _folder(path: Path, name: str, is_repo_id: bool) -> Folder:
+    found = Folder(path, name)
+    if found.index() or found.files():
+        return found
+    if (path / "scenario.toml").is_file() or any(path.glob("*/scenario.toml")):
+        raise SourceError(f"{name} holds sources", next_step=f"`awm-hub pack {name} -o OUT`, then load OUT")
+    if is_repo_id:
+        step = f"say `./{name}` for the folder or `hf://datasets/{name}` for the dataset"
+        raise DataError(
+            f"{name} is a folder here, and no dataset; a Hub dataset may have the same name", next_step=step
+        )
+    step = "a dataset has index.parquet or environments/*.parquet"
+    raise DataError(f"{name} holds no dataset", next_step=step)

@@ -1,0 +1,162 @@
+"""Reading untrusted Parquet: limits and types first, values after.
+
+A footer says how much a row group holds; a group that holds more than a reader accepts is refused unread. Texts are
+decoded as dictionaries, so that a file in which one large text stands a million times takes no more memory than the text
+itself; how much a row unfolds to is known, and limited, before it becomes Python objects. Columns are checked against
+`awm_hub.schema`: more columns, and more fields in a struct, are left alone, but none may be missing or of another kind.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from awm_hub import schema
+from awm_hub.environment import check_format_version
+from awm_hub.errors import LimitError, RecordError
+
+MAX_GROUP_ROWS = 2**16
+MAX_GROUP_VALUES = 5_000_000
+"""Values in all columns of a row group, items of lists counted one by one."""
+
+_WIDE = 2 * schema.MAX_CODE_BYTES
+_CELL_BYTES = {"database": schema.MAX_IMAGE_BYTES + 2**10, "code": _WIDE, "verifier_module": _WIDE}
+_OTHER_CELL_BYTES = 64 * 2**20
+_VALUE_BYTES = 64
+"""What a value costs as a Python object, beside its content."""
+
+
+class ParquetFile:
+    """One Parquet file; messages call it by its name."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.name = name
+        self._recent: tuple[int, pa.Table] | None = None
+        with self.decoding():
+            metadata = pq.read_metadata(path)
+            columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+            texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
+            self._file = pq.ParquetFile(
+                path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
+            )
+
+    @contextlib.contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Turn what Arrow says about a broken file into `RecordError`."""
+        step = "fetch or pack the dataset again"
+        try:
+            yield
+        except FileNotFoundError:
+            raise RecordError(f"{self.name} is missing", next_step=step) from None
+        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+            reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+            raise RecordError(f"{self.name} is no readable Parquet file: {reason}", next_step=step) from error
+
+    @property
+    def groups(self) -> range:
+        """Numbers of the row groups."""
+        return range(self._file.metadata.num_row_groups)
+
+    def check_columns(self, expected: pa.Schema, columns: Sequence[str]) -> None:
+        """Raise RecordError where one of these columns is missing or of another kind."""
+        with self.decoding():
+            found = self._file.metadata.schema.to_arrow_schema()
+        for name in columns:
+            at = found.get_all_field_indices(name)
+            if len(at) != 1:
+                what = "has no column" if not at else "repeats the column"
+                raise RecordError(f"{self.name} {what} {name!r}", next_step="is this an awm-hub dataset?")
+            if not _fits(expected.field(name).type, found.field(at[0]).type):
+                message = f"{self.name}: column {name!r} is {schema.type_name(found.field(at[0]).type)}"
+                raise RecordError(message, next_step=f"expected {schema.type_name(expected.field(name).type)}")
+
+    def rows(self, group: int, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """All rows of a group, of light columns only."""
+        self._check_group(group)
+        with self.decoding():
+            table = self._file.read_row_group(group, columns=list(columns))
+            size = sum(_unfolded(column) for column in table.columns)
+            if size > schema.MAX_ROW_GROUP_BYTES:
+                raise LimitError(f"{self.name}: the light columns of row group {group} unfold to {size} bytes")
+            rows: list[dict[str, Any]] = table.to_pylist()
+            return rows
+
+    def row(self, group: int, row_id: str) -> dict[str, Any] | None:
+        """The row of `environments` with this id, or None where the group has no such row."""
+        self.check_columns(schema.ENVIRONMENTS, ("id", "format_version"))
+        heads = self.rows(group, ("id", "format_version"))
+        position = next((i for i, head in enumerate(heads) if head["id"] == row_id), None)
+        if position is None:
+            return None
+        check_format_version(row_id, heads[position]["format_version"])
+        self.check_columns(schema.ENVIRONMENTS, schema.ENVIRONMENTS.names)
+        with self.decoding():
+            if self._recent is None or self._recent[0] != group:
+                self._recent = (group, self._file.read_row_group(group, columns=schema.ENVIRONMENTS.names))
+            table = self._recent[1].slice(position, 1)
+            _check_cells(table, f"row {row_id!r}")
+            row: dict[str, Any] = table.to_pylist()[0]
+            return row
+
+    def _check_group(self, group: int) -> None:
+        if group not in self.groups:
+            raise RecordError(f"{self.name} has no row group {group}", next_step="fetch or pack the dataset again")
+        found = self._file.metadata.row_group(group)
+        chunks = [found.column(i) for i in range(found.num_columns)]
+        size = max(found.total_byte_size, sum(c.total_uncompressed_size for c in chunks))
+        if size > schema.MAX_ROW_GROUP_BYTES:
+            limit = schema.MAX_ROW_GROUP_BYTES
+            raise LimitError(f"{self.name}: row group {group} holds {size} bytes, at most {limit} are read")
+        values = sum(c.num_values for c in chunks)
+        if found.num_rows > MAX_GROUP_ROWS or values > MAX_GROUP_VALUES:
+            raise LimitError(f"{self.name}: row group {group} holds {found.num_rows} rows with {values} values, too many")
+
+
+def _check_cells(table: pa.Table, what: str) -> None:
+    for name in table.column_names:
+        size, limit = _unfolded(table.column(name)), _CELL_BYTES.get(name, _OTHER_CELL_BYTES)
+        if size > limit:
+            raise LimitError(f"{what}: {name} holds {size} bytes, at most {limit} are read")
+
+
+def _unfolded(array: Any) -> int:
+    """Bytes that a column takes as Python objects, every repeated text counted."""
+    if isinstance(array, pa.ChunkedArray):
+        return sum(_unfolded(chunk) for chunk in array.chunks)
+    own = _VALUE_BYTES * len(array)
+    if pa.types.is_dictionary(array.type):
+        return own + (pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0)
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return own + _unfolded(array.flatten())
+    if pa.types.is_struct(array.type):
+        return own + sum(_unfolded(child) for child in array.flatten())
+    return own + int(array.nbytes)
+
+
+def _fits(expected: pa.DataType, found: pa.DataType) -> bool:
+    """Whether a column can be read as what is expected."""
+    types = pa.types
+    if types.is_dictionary(found):
+        return _fits(expected, found.value_type)
+    if types.is_list(expected):
+        return (types.is_list(found) or types.is_large_list(found)) and _fits(expected.value_type, found.value_type)
+    if types.is_struct(expected):
+        names = {f.name for f in found} if types.is_struct(found) else set()
+        return all(f.name in names and _fits(f.type, found.field(f.name).type) for f in expected)
+    if types.is_timestamp(expected):
+        return bool(types.is_timestamp(found) and found.tz is not None)
+    return bool(expected == found) or any(kind(expected) and other(found) for kind, other in _READ_AS)
+
+
+_READ_AS = (
+    (pa.types.is_string, pa.types.is_large_string),
+    (pa.types.is_string, pa.types.is_string_view),
+    (pa.types.is_binary, pa.types.is_large_binary),
+    (pa.types.is_binary, pa.types.is_binary_view),
+    (pa.types.is_integer, pa.types.is_integer),
+)
+"""What other writers may have made of a type."""

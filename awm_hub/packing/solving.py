@@ -1,0 +1,223 @@
+"""Reference solutions, run to find out what they do.
+
+A solution is run step by step in a live instance, as an agent would. That gives its literal arguments (`references`),
+the changes it makes, and the tools whose calls wrote. It is run a second time with the clock 7 seconds later: columns
+that differ between the two endings are volatile, since they depend on when something was done and not on what was.
+"""
+
+import dataclasses
+import datetime as dt
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from awm_hub import aio
+from awm_hub.environment import Call, Environment, Task
+from awm_hub.errors import LoadError, SourceError
+from awm_hub.judging.answers import is_same_answer
+from awm_hub.packing import references
+from awm_hub.runtime import jobs
+from awm_hub.trajectory import StateDiff, ToolResult
+
+LATER = dt.timedelta(seconds=7)
+"""How much later the second run of every solution starts."""
+
+ALL_ROWS = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run of a task's solution."""
+
+    calls: tuple[Call, ...]
+    """With literal arguments."""
+    image: bytes
+    """The database after it."""
+    changes: StateDiff
+    writing_tools: frozenset[str]
+    """Tools of which a call changed the database."""
+
+
+async def solve(environment: Environment, task: Task, *, is_literal: bool, trust_remote_code: bool = False) -> Run:
+    """Run a task's solution in a new instance.
+
+    Args:
+        environment: Where the task belongs.
+        task: A task with a solution.
+        is_literal: Its arguments hold no references.
+        trust_remote_code: Run without a seal where this machine has none.
+
+    Raises:
+        SourceError: a step names no tool or an absent part of a result, or its call was not `ok`.
+    """
+    results: list[Any] = []
+    calls: list[Call] = []
+    writing = set()
+    await _check_setup(environment, task, trust_remote_code)
+    async with await aio.launch(environment, task=task.slug, trust_remote_code=trust_remote_code) as instance:
+        before = await instance.image()
+        for call in task.solution or ():
+            call = call if is_literal else _resolved(task, call, results)
+            _check_tool(environment, task, call, len(calls) + 1)
+            result = await instance.call_tool(call.tool, call.arguments)
+            if not result.is_ok:
+                raise _failed(task, call, len(calls) + 1, result)
+            after = await instance.image()
+            if after != before:
+                writing.add(call.tool)
+            before = after
+            results.append(result.value)
+            calls.append(call)
+        changes = await instance.diff()
+    return Run(calls=tuple(calls), image=before, changes=changes, writing_tools=frozenset(writing))
+
+
+async def solve_later(
+    environment: Environment, task: Task, *, is_literal: bool, trust_remote_code: bool = False
+) -> Run:
+    """Run a solution in an environment whose clock is `LATER`, and say so where it fails.
+
+    Raises:
+        SourceError: a step fails then.
+    """
+    try:
+        return await solve(environment, task, is_literal=is_literal, trust_remote_code=trust_remote_code)
+    except SourceError as error:
+        step = "let nothing that the solution does depend on the very second"
+        raise SourceError(f"7 seconds later {error.message}", next_step=step) from error
+
+
+async def volatile_columns(one: Run, other: Run, *, trust_remote_code: bool = False) -> frozenset[str]:
+    """The columns (`table.column`) in which two endings of one solution differ.
+
+    Raises:
+        SourceError: they differ in more than values.
+    """
+    before = await jobs.dump(one.image, max_rows=ALL_ROWS, trust_remote_code=trust_remote_code)
+    after = await jobs.dump(other.image, max_rows=ALL_ROWS, trust_remote_code=trust_remote_code)
+    return frozenset(_differing(before, after))
+
+
+def effective_changes(changes: StateDiff, volatile: Iterable[str]) -> StateDiff:
+    """The changes without rows in which nothing but volatile columns differs."""
+    ignored = set(volatile)
+    kept = {}
+    for name, table in changes.tables.items():
+        changed = tuple(
+            c
+            for c in table.changed
+            if any(c.before[k] != v and f"{name}.{k}" not in ignored for k, v in c.after.items())
+        )
+        if changed or table.added or table.removed:
+            kept[name] = dataclasses.replace(table, changed=changed)
+    return StateDiff(kept)
+
+
+def check_kind(task: Task, changes: StateDiff) -> None:
+    """Compare the task's kind with what its solution changed.
+
+    Raises:
+        SourceError: a `query` changes something, or a `change` or `both` nothing.
+    """
+    if task.kind == "query" and changes:
+        step = 'set kind = "both", or let the solution only read'
+        raise SourceError(f"task {task.id} is a query, but its solution changes {_tables(changes)}", next_step=step)
+    if task.kind in ("change", "both") and not changes:
+        step = 'set kind = "query", or add the step that changes something'
+        raise SourceError(f"task {task.id} is of kind {task.kind}, but its solution changes nothing", next_step=step)
+
+
+async def check_answer(environment: Environment, task: Task, run: Run, *, trust_remote_code: bool = False) -> None:
+    """Run `answer_sql` on the ending and compare what it gives with the answer.
+
+    Raises:
+        SourceError: it fails, or gives something else.
+    """
+    if task.answer_sql is None:
+        return
+    try:
+        rows = await jobs.query(
+            run.image,
+            task.answer_sql,
+            clock=environment.clock,
+            calls_count=len(run.calls),
+            trust_remote_code=trust_remote_code,
+        )
+    except jobs.ImageError as error:
+        raise SourceError(f"answer_sql of task {task.id} fails: {error.message}", next_step="mend the query") from error
+    given = _shaped(rows, task.answer)
+    if not is_same_answer(task.answer, given, task.answer_order):
+        step = "mend the answer, the query or the solution"
+        raise SourceError(f"answer_sql of task {task.id} gives {given!r}, not {task.answer!r}", next_step=step)
+
+
+async def _check_setup(environment: Environment, task: Task, trust_remote_code: bool) -> None:
+    try:
+        await jobs.prepare_image(
+            environment.database, task.setup, environment.clock, trust_remote_code=trust_remote_code
+        )
+    except LoadError as error:
+        raise SourceError(f"task {task.id}: {error.message}", next_step="mend the statements of setup") from error
+
+
+def _resolved(task: Task, call: Call, results: Sequence[Any]) -> Call:
+    try:
+        return dataclasses.replace(call, arguments=references.resolve(call.arguments, results))
+    except references.PartError as error:
+        step = "a reference is $N, N counted from 1, and .key or [i] parts"
+        raise SourceError(f"task {task.id}, step {len(results) + 1} ({call.tool}): {error}", next_step=step) from error
+
+
+def _check_tool(environment: Environment, task: Task, call: Call, number: int) -> None:
+    names = [t.name for t in environment.tools]
+    if call.tool not in names:
+        close = difflib.get_close_matches(call.tool, names, n=1)
+        step = f"did you mean {close[0]!r}?" if close else f"tools: {', '.join(names)}"
+        raise SourceError(f"task {task.id}, step {number}: there is no tool {call.tool!r}", next_step=step)
+
+
+def _failed(task: Task, call: Call, number: int, result: ToolResult) -> SourceError:
+    what = f"{result.type} {result.code}" if result.code else result.type
+    message = f"task {task.id}, step {number}: {call.tool}({_shown(call.arguments)}) is {what}: {result.message}"
+    return SourceError(message, next_step="mend this step of the solution, or the tool")
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    text = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+def _tables(changes: StateDiff) -> str:
+    return ", ".join(sorted(changes.tables))
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for name, table in before.items():
+        one, other = table["rows"], after[name]["rows"]
+        if len(one) != len(other):
+            message = f"7 seconds later a solution leaves {len(other)} rows in {name} instead of {len(one)}"
+            raise SourceError(message, next_step="let nothing that the solution does depend on the very second")
+        for i, column in enumerate(table["columns"]):
+            if [row[i] for row in one] != [row[i] for row in other]:
+                yield f"{name}.{column}"
+
+
+def _shaped(rows: Sequence[Mapping[str, Any]], answer: Any) -> Any:
+    """What a query gave, in the shape of the answer: one value, one column, or one row."""
+    table = [list(row.values()) for row in rows]
+    if isinstance(answer, list):
+        items = [row[0] if len(row) == 1 else row for row in table]
+        return _typed_items(items, answer)
+    if isinstance(answer, dict):
+        return {k: _typed(v, answer.get(k)) for k, v in rows[0].items()} if len(rows) == 1 else table
+    return _typed(table[0][0], answer) if len(table) == 1 and len(table[0]) == 1 else table
+
+
+def _typed_items(items: Sequence[Any], answer: Sequence[Any]) -> list[Any]:
+    return [_typed(item, answer[0]) for item in items] if answer else list(items)
+
+
+def _typed(value: Any, answer: Any) -> Any:
+    """SQLite has no booleans: 0 and 1 stand for them where the answer is one."""
+    return bool(value) if isinstance(answer, bool) and value in (0, 1) else value

@@ -1,0 +1,41 @@
+import pytest
+
+from awm_hub.packing import references
+
+RESULTS = [[{"id": 7, "tags": ["a", "b"]}], {"total": {"cents": 120}}, 42]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("$1[0].id", 7),
+        ("$1[0].tags[1]", "b"),
+        ("$2.total.cents", 120),
+        ("$2.total", {"cents": 120}),
+        ("$3", 42),
+        ({"lines": [{"id": "$1[0].id", "note": "costs $3"}]}, {"lines": [{"id": 7, "note": "costs $3"}]}),
+    ],
+)
+def test_a_reference_stands_for_a_part_of_an_earlier_result(value, expected):
+    assert references.resolve(value, RESULTS) == expected
+
+
+@pytest.mark.parametrize("text", ["$0", "$1.50", "$", "US$1", "$1 each", "$1[-1]", "$1[x]", "$a"])
+def test_a_text_of_another_form_stands_for_itself(text):
+    assert not references.holds_reference({"nested": [text]})
+    assert references.resolve(text, RESULTS) == text
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("$4", "refers to step 4, which has not run yet"),
+        ("$1[1]", r"step 1 returned nothing at \[1\]"),
+        ("$1.id", r"step 1 returned nothing at \.id"),
+        ("$2.total.euros", r"step 2 returned nothing at \.euros"),
+        ("$1[0].tags[0][0]", r"step 1 returned nothing at \[0\]"),
+    ],
+)
+def test_a_part_that_does_not_exist_is_named(reference, reason):
+    with pytest.raises(references.PartError, match=reason):
+        references.resolve(reference, RESULTS)

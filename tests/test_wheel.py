@@ -1,0 +1,62 @@
+"""The wheel alone is enough: built, installed into a fresh environment without extras, it runs."""
+
+import json
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from this checkout."""
+    out = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT))
+    (found,) = out.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the programs of a fresh environment that has the wheel and what it requires."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=True)
+    run(str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", str(wheel))
+    return folder / "bin"
+
+
+def test_the_wheel_carries_data_types_and_licence_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "awm_hub/py.typed" in names
+    assert any(n.startswith("awm_hub/bundled/environments/") and n.endswith(".parquet") for n in names)
+    assert any(n.endswith("licenses/LICENSE") for n in names)
+    assert {n.split("/")[0].split("-")[0] for n in names} <= {"awm_hub"}
+
+
+def test_help_runs_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    assert run(str(installed / "awm-hub"), "--help", cwd=tmp_path).startswith("usage: awm-hub")
+
+
+def test_list_shows_the_bundled_environments(installed: Path, tmp_path: Path) -> None:
+    found = json.loads(run(str(installed / "awm-hub"), "list", "--json", cwd=tmp_path))
+    assert found["ok"] is True
+    assert {e["id"] for e in found["data"]["environments"]} >= {"field_service_1", "public_library_1"}
+
+
+def test_a_call_runs_in_the_installed_package(installed: Path, tmp_path: Path) -> None:
+    words = ("call", "public_library_1", "search_members", "query=Mateo", "--json")
+    found = json.loads(run(str(installed / "awm-hub"), *words, cwd=tmp_path))
+    assert found["data"]["result"]["type"] == "ok"
+    assert "Mateo" in json.dumps(found["data"]["result"]["value"])
+
+
+def run(*command: str, cwd: Path = ROOT) -> str:
+    """Run a command; its output."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
