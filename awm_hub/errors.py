@@ -14,6 +14,7 @@ Each carries what happened (`message`), what to do about it (`next_step`) and th
     │   ├── SealError                this machine cannot seal a process
     │   ├── LoadError                the environment's code does not load
     │   ├── WorkerError              the process that ran the environment died or overran its deadline
+    │   ├── CapacityError            no room for another instance in time
     │   └── EpisodeError             the instance is closed or its episode has ended
     ├── JudgeError                4  no verdict could be reached; never a reward
     └── RemoteError               5  the Hub, a model endpoint or the network failed
@@ -103,12 +104,16 @@ class LoadError(SandboxError):
 class WorkerError(SandboxError):
     """The process that ran the environment died, or was killed at its deadline.
 
-    `reason` is `died`, `deadline` or `protocol`.
+    `reason` is `died`, `deadline`, `protocol`, or `gone`: it was dead before it was asked.
     """
 
     def __init__(self, message: str, *, reason: str = "died", next_step: str = "") -> None:
         super().__init__(message, next_step=next_step)
         self.reason = reason
+
+
+class CapacityError(SandboxError):
+    """There is no room for another instance, and none became free in time."""
 
 
 class EpisodeError(SandboxError):

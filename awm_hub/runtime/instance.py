@@ -17,12 +17,15 @@ from typing import Any, Self
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Environment, Task, ToolSpec
 from awm_hub.errors import EpisodeError, RecordError, UsageError, WorkerError
-from awm_hub.runtime import jobs, pages
+from awm_hub.runtime import builds, jobs, pages
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.processes import OperationError, unbroken
 from awm_hub.runtime.tiers import choose_tier
-from awm_hub.runtime.workers import Launching, Worker, current_workers
-from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
+from awm_hub.runtime.workers import Launching, Worker, Workers, current_workers
+from awm_hub.trajectory import RESULT_TYPES, StateDiff, Step, ToolResult, Trajectory
+
+_LOGGED_CALLS = 64
+"""Calls to repeat at most when an instance is rebuilt; then its state is fetched and kept instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +59,7 @@ async def launch(
     limits: Limits | None = None,
     options: Options | None = None,
     revision: str | None = None,
+    workers: Workers | None = None,
 ) -> "Instance":
     """Make an environment live.
 
@@ -67,9 +71,11 @@ async def launch(
         limits: What calls may use.
         options: Deviations from strict behaviour, recorded in the trajectory.
         revision: Dataset revision to record in the trajectory.
+        workers: Where to host it; default: the workers of the running loop.
 
     Raises:
         UnknownNameError: there is no such task.
+        CapacityError: the workers have no room.
         SealError: this machine cannot seal, and the code is not trusted.
         LoadError: the code does not load, or a setup statement fails.
     """
@@ -80,7 +86,8 @@ async def launch(
     if chosen is not None and chosen.setup:
         image = await jobs.prepare_image(image, chosen.setup, environment.clock, trust_remote_code=tier == "process")
     launching = Launching(environment=environment, limits=limits, options=options, tier=tier)
-    instance = Instance(launching, task=chosen, seed=seed, image=image, revision=revision)
+    hosts = workers if workers is not None else current_workers()
+    instance = Instance(launching, hosts, task=chosen, seed=seed, image=image, revision=revision)
     try:
         await instance.reset()
     except BaseException:
@@ -93,7 +100,14 @@ class Instance:
     """A live, isolated, resettable copy of an environment. Calls on one instance run one after another."""
 
     def __init__(
-        self, launching: Launching, *, task: Task | None, seed: int, image: bytes, revision: str | None
+        self,
+        launching: Launching,
+        workers: Workers,
+        *,
+        task: Task | None,
+        seed: int,
+        image: bytes,
+        revision: str | None,
     ) -> None:
         self.environment = launching.environment
         self.task = task
@@ -104,8 +118,8 @@ class Instance:
         self.is_ended = False
         self.answer: str | None = None
         self._launching = launching
-        self._workers = current_workers()
-        self._worker: Worker = self._workers.take(launching)
+        self._workers = workers
+        self._worker: Worker = workers.take(launching)
         self._name = uuid.uuid4().hex
         self._lock = asyncio.Lock()
         self._initial = image
@@ -116,6 +130,11 @@ class Instance:
         self._calls_count = self._state_version = 0
         self._generation = -1
         self._coercions: list[dict[str, Any]] = []
+
+    @property
+    def worker_id(self) -> int:
+        """Equal for instances that share a worker."""
+        return id(self._worker)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -140,17 +159,14 @@ class Instance:
 
     async def _call_and_record(self, name: str, arguments: Mapping[str, Any], thought: str | None) -> ToolResult:
         async with self._lock:
-            self._check_open()
-            if self.is_ended:
-                raise EpisodeError("this episode has ended", next_step="reset() starts another one")
-            started = time.perf_counter()
-            result = await self._call(name, arguments)
-            result = replace(result, seconds=time.perf_counter() - started)
-            step = Step(
-                tool=name, arguments=arguments, result=result, state_version=self._state_version, thought=thought
-            )
-            self._steps = (*self._steps, step)
-            return result
+            self._check_running()
+            return self._record(name, arguments, thought, await self._call(name, arguments))
+
+    def _record(self, name: str, arguments: Mapping[str, Any], thought: str | None, result: ToolResult) -> ToolResult:
+        version = self._state_version
+        step = Step(tool=name, arguments=arguments, result=result, state_version=version, thought=thought)
+        self._steps = (*self._steps, step)
+        return result
 
     async def reset(self) -> None:
         """Back to the task's initial state: database, clock, randomness and steps."""
@@ -159,7 +175,8 @@ class Instance:
             self._base, self._log, self._steps = (self._initial, 0), [], ()
             self._calls_count = self._state_version = 0
             self._coercions, self.answer, self.is_ended = [], None, False
-            await self._rebuild()
+            self._generation = -1
+            await self._live()
 
     async def snapshot(self) -> Snapshot:
         """The whole state, to be restored later."""
@@ -190,12 +207,15 @@ class Instance:
             self._log, self._steps = [], snapshot.steps
             self._calls_count, self._state_version = snapshot.calls_count, snapshot.state_version
             self.answer, self.is_ended = None, False
-            await self._rebuild()
+            self._generation = -1
+            await self._live()
 
     async def fork(self) -> "Instance":
         """A second instance in the same state; from here on the two are independent."""
         snapshot = await self.snapshot()
-        twin = Instance(self._launching, task=self.task, seed=self.seed, image=self._initial, revision=self.revision)
+        twin = Instance(
+            self._launching, self._workers, task=self.task, seed=self.seed, image=self._initial, revision=self.revision
+        )
         try:
             await twin.restore(snapshot)
         except BaseException:
@@ -277,38 +297,47 @@ class Instance:
         if self.is_closed:
             raise EpisodeError("this instance is closed", next_step="launch() makes another one")
 
+    def _check_running(self) -> None:
+        self._check_open()
+        if self.is_ended:
+            raise EpisodeError("this episode has ended", next_step="reset() starts another one")
+
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        text = _as_text(arguments)
+        if isinstance(text, ToolResult):
+            return text
+        started = time.perf_counter()
         try:
-            text = to_json(arguments)
-        except RecordError as error:
-            return ToolResult(type="invalid_call", code="invalid_arguments", message=error.message)
-        if not isinstance(arguments, Mapping):
-            return ToolResult(type="invalid_call", code="invalid_arguments", message="arguments are an object")
-        try:
-            found = await self._dispatch(name, text)
+            limit = self._launching.limits.call_hard_s
+            found = await self._request("call", timeout_s=limit, **self._call_fields(name, text))
         except WorkerError as error:
-            self._calls_count += 1
-            self._state_version += 1
-            code = "deadline" if error.reason == "deadline" else "worker_died"
-            return ToolResult(type="fault", code=code, message=error.message)
+            return replace(self._lost_call(error), seconds=time.perf_counter() - started)
         except OperationError as error:
             return ToolResult(type="fault", code=error.kind, message=error.message)
-        return self._take(found, name, text)
+        result = self._take(found, name, text)
+        await self._settle()
+        return result
 
-    async def _dispatch(self, name: str, text: str) -> dict[str, Any]:
-        await self._live()
-        found: dict[str, Any] = await self._worker.request(
-            "call",
-            timeout_s=self._launching.limits.call_hard_s,
-            instance=self._name,
-            tool=name,
-            arguments=text,
-            calls_count=self._calls_count + 1,
-        )
-        return found
+    async def _settle(self) -> None:
+        """Keep the state instead of the calls that led to it, when there are many."""
+        if len(self._log) >= _LOGGED_CALLS:
+            self._base, self._log = (await self._export(), self._calls_count), []
 
-    def _take(self, found: dict[str, Any], name: str, text: str) -> ToolResult:
+    def _call_fields(self, name: str, text: str) -> dict[str, Any]:
+        count = self._calls_count + 1
+        return {"instance": self._name, "tool": name, "arguments": text, "calls_count": count}
+
+    def _lost_call(self, error: WorkerError) -> ToolResult:
+        """The fault that a call is whose process did not live to answer it."""
+        self._calls_count += 1
+        self._state_version += 1
+        code = "deadline" if error.reason == "deadline" else "worker_died"
+        return ToolResult(type="fault", code=code, message=error.message)
+
+    def _take(self, found: Any, name: str, text: str) -> ToolResult:
         """Turn a worker's untrusted answer into a result, and note what it did to the state."""
+        if not _is_answer(found):
+            return ToolResult(type="fault", code="protocol", message="the worker gave no answer to a call")
         if found["type"] != "invalid_call":
             self._calls_count += 1
         if found["changed"]:
@@ -320,46 +349,93 @@ class Instance:
             value = None if found["value"] is None else from_json(found["value"], "the result")
         except RecordError as error:
             return ToolResult(type="fault", code="output_limit", message=error.message)
-        return ToolResult(type=found["type"], value=value, code=found["code"], message=found["message"])
+        return ToolResult(
+            type=found["type"],
+            value=value,
+            code=found["code"],
+            message=found["message"],
+            seconds=found["seconds"],
+        )
+
+    async def _request(self, op: str, **fields: Any) -> Any:
+        """One request about this instance, in whatever process holds it by then."""
+        while True:
+            await self._live()
+            try:
+                return await self._worker.request(op, **fields)
+            except WorkerError as error:
+                if error.reason != "gone":
+                    raise
 
     async def _live(self) -> None:
         """See that the current process holds this instance in its current state."""
-        if await self._worker.ready() != self._generation:
-            await self._rebuild()
+        while await self._worker.ready() != self._generation:
+            try:
+                await self._rebuild()
+            except WorkerError as error:
+                if error.reason != "gone":
+                    raise self._beyond_repair(error) from error
+            except OperationError as error:
+                raise self._beyond_repair(error) from error
+
+    def _beyond_repair(self, error: Exception) -> WorkerError:
+        self.is_closed = True
+        self._workers.give_back(self._worker)
+        return WorkerError(f"the instance cannot be rebuilt and is closed: {error}", next_step="launch another one")
 
     async def _rebuild(self) -> None:
-        """Put the instance into the current process: from its base state, repeating the calls since.
-
-        Raises:
-            WorkerError: it cannot be rebuilt; the instance is closed then.
-        """
+        """Put the instance into the current process: from its base state, repeating the calls since."""
         image, calls_count = self._base
-        try:
-            generation = await self._worker.ready()
-            await self._worker.keep_image(self._image_key, self._initial)
-            await self._worker.request("close", instance=self._name)
+        generation = await self._worker.ready()
+        await self._worker.keep_image(self._image_key, self._initial)
+        await self._worker.request("close", instance=self._name)
+        await self._worker.request(
+            "create", instance=self._name, key=self._image_key, seed=self.seed, calls_count=calls_count
+        )
+        if image is not self._initial:
+            await self._worker.request("restore", instance=self._name, image=image, calls_count=calls_count)
+        for call in self._log:
             await self._worker.request(
-                "create", instance=self._name, key=self._image_key, seed=self.seed, calls_count=calls_count
+                "call",
+                timeout_s=self._launching.limits.call_hard_s,
+                instance=self._name,
+                tool=call.tool,
+                arguments=call.arguments,
+                calls_count=call.calls_count,
             )
-            if image is not self._initial:
-                await self._worker.request("restore", instance=self._name, image=image, calls_count=calls_count)
-            for call in self._log:
-                await self._worker.request(
-                    "call",
-                    timeout_s=self._launching.limits.call_hard_s,
-                    instance=self._name,
-                    tool=call.tool,
-                    arguments=call.arguments,
-                    calls_count=call.calls_count,
-                )
-        except OperationError as error:
-            raise WorkerError(f"the instance cannot be rebuilt: {error}", next_step="launch another one") from error
         self._generation = generation
 
     async def _export(self) -> bytes:
-        await self._live()
         try:
-            found = await self._worker.request("export", instance=self._name)
+            found = await self._request("export", instance=self._name)
         except OperationError as error:
             raise WorkerError(f"the database cannot be exported: {error}") from error
-        return bytes(found["image"])
+        try:
+            return builds.image_of(found)
+        except (KeyError, TypeError, ValueError) as error:
+            raise WorkerError("the worker exported no database", reason="protocol") from error
+
+
+def _is_answer(found: Any) -> bool:
+    """Whether what a worker sent is an answer to a call at all: code of the row ran there."""
+    return (
+        isinstance(found, dict)
+        and found.get("type") in RESULT_TYPES
+        and isinstance(found.get("value"), str | None)
+        and isinstance(found.get("code"), str | None)
+        and isinstance(found.get("message"), str)
+        and isinstance(found.get("changed"), bool)
+        and isinstance(found.get("coerced"), list)
+        and isinstance(found.get("seconds"), float)
+    )
+
+
+def _as_text(arguments: Any) -> str | ToolResult:
+    """The arguments as JSON, or why they have no such form."""
+    try:
+        text = to_json(arguments)
+    except RecordError as error:
+        return ToolResult(type="invalid_call", code="invalid_arguments", message=error.message)
+    if not isinstance(arguments, Mapping):
+        return ToolResult(type="invalid_call", code="invalid_arguments", message="arguments are an object")
+    return text

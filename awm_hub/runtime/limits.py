@@ -13,6 +13,8 @@ class Limits:
     """After this the call is interrupted inside the worker; the instance goes on."""
     call_hard_s: float = 6.0
     """After this the host kills the worker; its instances are rebuilt."""
+    call_steps: int = 100_000_000
+    """Steps of SQLite's machine that one call's statements may take."""
     load_s: float = 30.0
     """Deadline of loading an environment's code, building an image or running a verifier."""
     output_bytes: int = 256 * 2**10

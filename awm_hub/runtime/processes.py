@@ -178,6 +178,7 @@ class Process:
         self.pid = pid
         self._handle = _pidfd(pid)
         self.is_dead = False
+        self._shared_bytes = _anonymous_bytes(pid)
 
     @classmethod
     async def spawn(cls, *, interface: str, sealed: bool, memory_bytes: int) -> "Process":
@@ -209,7 +210,7 @@ class Process:
         """
         async with self._lock:
             if self.is_dead:
-                raise WorkerError("the worker has died")
+                raise WorkerError("the worker has died", reason="gone")
             self._counter += 1
             self._transport.write(frames.encode({"op": op, "id": self._counter, **fields}))
             answer = await self._receive(timeout_s)
@@ -230,6 +231,10 @@ class Process:
             raise
         finally:
             timer.cancel()
+
+    def private_bytes(self) -> int:
+        """Memory held beyond what is shared with the zygote; 0 where the system does not tell."""
+        return 0 if self.is_dead else max(0, _anonymous_bytes(self.pid) - self._shared_bytes)
 
     def kill(self) -> None:
         """End the process at once."""
@@ -266,6 +271,14 @@ class OperationError(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind, self.message = kind, message
+
+
+def _anonymous_bytes(pid: int) -> int:
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _pidfd(pid: int) -> int | None:

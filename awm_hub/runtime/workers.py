@@ -6,18 +6,20 @@ instance rebuilds itself there. A few idle workers are kept, so that launching a
 """
 
 import asyncio
+import itertools
 import weakref
 from dataclasses import dataclass
 from typing import Any
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment
-from awm_hub.errors import LoadError
+from awm_hub.errors import CapacityError, LoadError
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.processes import OperationError, Process, unbroken
 
 _KEPT_IDLE = 8
 _GRACE_S = 5.0
+_FULL = "release an instance, or raise the limit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class Worker:
     def __init__(self, launching: Launching) -> None:
         self.launching = launching
         self.instances_count = 0
+        self.last_used = 0
         self.generation = 0
         """Grows with every process: an instance created in an older one has to be rebuilt."""
         self._process: Process | None = None
@@ -78,6 +81,15 @@ class Worker:
         if key not in self._images:
             await self.request("image", key=key, image=image)
             self._images.add(key)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process at the moment."""
+        return self._process is not None and not self._process.is_dead
+
+    def memory_bytes(self) -> int:
+        """Memory that the process holds for itself; 0 without a process."""
+        return self._process.private_bytes() if self._process is not None else 0
 
     def stop(self) -> None:
         """End the process."""
@@ -117,35 +129,101 @@ class Worker:
 
 
 class Workers:
-    """All workers of one event loop."""
+    """A set of workers with room for so many instances and so much memory; without limits, the loop's own."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        most_instances: int | None = None,
+        memory_bytes: int | None = None,
+        per_environment: int = 1,
+        kept_idle: int = _KEPT_IDLE,
+    ) -> None:
         self._by_key: dict[tuple[Any, ...], list[Worker]] = {}
+        self._most_instances, self._memory_bytes = most_instances, memory_bytes
+        self._per_environment, self._kept_idle = per_environment, kept_idle
+        self._clock = itertools.count()
+
+    @property
+    def instances_count(self) -> int:
+        """Live instances."""
+        return sum(w.instances_count for w in self._all())
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the workers hold for themselves; what they share with the zygote is not counted."""
+        return sum(w.memory_bytes() for w in self._all())
+
+    def __len__(self) -> int:
+        return sum(w.is_running for w in self._all())
 
     def take(self, launching: Launching) -> Worker:
-        """A worker with room for one more instance."""
-        quality = launching.environment.quality
-        most = 1 if quality is not None and quality.hidden_state else launching.limits.instances_per_worker
+        """A worker with room for one more instance.
+
+        Raises:
+            CapacityError: the limits leave no room, even without the idle workers.
+        """
+        self._make_room()
         workers = self._by_key.setdefault(launching.key, [])
-        worker = next((w for w in workers if w.instances_count < most), None)
-        if worker is None:
+        most = _most_on_one(launching)
+        free = [w for w in workers if w.instances_count < most]
+        if free and (most == 1 or len(workers) >= self._per_environment):
+            worker = min(free, key=lambda w: w.instances_count)
+        else:
             worker = Worker(launching)
             workers.append(worker)
-        elif most == 1:
+        if most == 1:
             worker.stop()
         worker.instances_count += 1
+        worker.last_used = next(self._clock)
         return worker
 
     def give_back(self, worker: Worker) -> None:
-        """One instance less; the oldest idle workers end when there are many."""
+        """One instance less; the longest unused of the idle workers end when there are many."""
         worker.instances_count -= 1
-        idle = [w for workers in self._by_key.values() for w in workers if w.instances_count == 0]
-        for old in idle[: max(0, len(idle) - _KEPT_IDLE)]:
-            old.stop()
-            workers = self._by_key[old.launching.key]
-            workers.remove(old)
-            if not workers:
-                del self._by_key[old.launching.key]
+        worker.last_used = next(self._clock)
+        for old in self._idle()[: -self._kept_idle or None]:
+            self._end(old)
+
+    def stop(self) -> None:
+        """End every worker."""
+        for worker in self._all():
+            worker.stop()
+        self._by_key.clear()
+
+    def _make_room(self) -> None:
+        if self._most_instances is not None and self.instances_count >= self._most_instances:
+            raise CapacityError(f"{self._most_instances} instances are live, which is the limit", next_step=_FULL)
+        if self._memory_bytes is None:
+            return
+        idle = self._idle()
+        while (used := self.memory_bytes) > self._memory_bytes:
+            if not idle:
+                raise CapacityError(
+                    f"the workers hold {used >> 20} MB, over the limit of {self._memory_bytes >> 20} MB",
+                    next_step=_FULL,
+                )
+            self._end(idle.pop(0))
+
+    def _idle(self) -> list[Worker]:
+        """Workers without instances, the longest unused first."""
+        return sorted((w for w in self._all() if w.instances_count == 0), key=lambda w: w.last_used)
+
+    def _all(self) -> list[Worker]:
+        return [w for workers in self._by_key.values() for w in workers]
+
+    def _end(self, worker: Worker) -> None:
+        worker.stop()
+        workers = self._by_key[worker.launching.key]
+        workers.remove(worker)
+        if not workers:
+            del self._by_key[worker.launching.key]
+
+
+def _most_on_one(launching: Launching) -> int:
+    """Instances that one worker may host; one where the code keeps state outside its database."""
+    quality = launching.environment.quality
+    return 1 if quality is not None and quality.hidden_state else launching.limits.instances_per_worker
 
 
 _by_loop: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Workers]" = weakref.WeakKeyDictionary()

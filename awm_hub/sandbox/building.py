@@ -66,7 +66,7 @@ class ImageBuilder:
         self._clock.bind(db)
         randomness.bind(db)
         randomness.seed_call(0, 0)
-        db.set_progress_handler(self._deadline.is_overdue, 20_000)
+        self._deadline.watch(db)
         db.execute(f"PRAGMA max_page_count = {self._request['database_bytes'] // PAGE_BYTES}")
         return db
 

@@ -6,16 +6,17 @@ seal, the resource limits and the host's deadline stop attacks.
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from awm_hub.sandbox import randomness
 from awm_hub.sandbox.clock import FrozenClock
+from awm_hub.sandbox.deadline import Deadline
 
 PAGE_BYTES = 1024
+_connect = sqlite3.connect
 Isolation = Literal["DEFERRED"] | None
 """None: the runtime begins and commits; DEFERRED: the driver begins, as upstream's modules expect."""
-_PROGRESS_STEPS = 20_000
 _DENIED = {
     sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH,
     sqlite3.SQLITE_PRAGMA,
@@ -34,6 +35,12 @@ class InstanceConnection(sqlite3.Connection):
     def really_close(self) -> None:
         """Close the connection."""
         sqlite3.Connection.close(self)
+
+    def abandon_call(self) -> None:
+        """Take back whatever an interrupted call has left open."""
+        self.is_trusted = True
+        if self.in_transaction:
+            sqlite3.Connection.rollback(self)
 
     @contextlib.contextmanager
     def untrusted(self) -> Iterator[None]:
@@ -55,7 +62,7 @@ def open_image(
     image: bytes,
     *,
     clock: FrozenClock,
-    is_overdue: Callable[[], bool],
+    deadline: Deadline,
     foreign_keys: bool,
     isolation_level: Isolation,
     max_bytes: int,
@@ -65,7 +72,7 @@ def open_image(
     Raises:
         sqlite3.DatabaseError: the image is no database.
     """
-    db = sqlite3.connect(
+    db = _connect(
         ":memory:", factory=InstanceConnection, check_same_thread=False, isolation_level=isolation_level
     )
     db.deserialize(image)
@@ -78,8 +85,22 @@ def open_image(
     db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
     clock.bind(db)
     randomness.bind(db)
-    db.set_progress_handler(is_overdue, _PROGRESS_STEPS)
+    deadline.watch(db)
     return db
+
+
+def guard_new_connections(deadline: Deadline, clock: FrozenClock, max_bytes: int) -> None:
+    """Give every connection that code of the environment opens itself the limits, the clock and the randomness too."""
+    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        db: sqlite3.Connection = _connect(*arguments, **options)
+        deadline.watch(db)
+        clock.bind(db)
+        randomness.bind(db)
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
+        return db
+
+    module: Any = sqlite3
+    module.connect = module.dbapi2.connect = connect
 
 
 def deny_control(db: InstanceConnection) -> None:
@@ -97,7 +118,7 @@ def open_read_only(image: bytes, clock: FrozenClock | None = None) -> sqlite3.Co
     Raises:
         sqlite3.DatabaseError: the image is no database.
     """
-    db = sqlite3.connect(":memory:", isolation_level=None)
+    db = _connect(":memory:", isolation_level=None)
     db.deserialize(image)
     db.row_factory = sqlite3.Row
     if clock is not None:

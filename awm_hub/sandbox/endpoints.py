@@ -210,7 +210,7 @@ class _Exchange:
         text = b"".join(self._parts).decode("utf-8", "replace")
         if 200 <= self._status < 300:
             is_json = self._headers.get("content-type", "").startswith("application/json")
-            return Answer(type="ok", value=text if is_json else json.dumps(text) if text else "null")
+            return Answer(type="ok", value="null" if not text else text if is_json else json.dumps(text))
         message = _detail(text)
         if self._status == 422 and _is_validation(message):
             return Answer(type="invalid_call", code="validation", message=json.dumps(message)[:500])

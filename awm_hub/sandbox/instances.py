@@ -7,16 +7,20 @@ call's random numbers. Reset, restore and fork therefore only open an image and 
 import asyncio
 import datetime as dt
 import json
+import sqlite3
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from awm_hub.sandbox import randomness
 from awm_hub.sandbox.arguments import ArgumentCheck, InvalidArguments
 from awm_hub.sandbox.clock import FrozenClock
-from awm_hub.sandbox.database import InstanceConnection, deny_control, open_image
+from awm_hub.sandbox.database import InstanceConnection, deny_control, guard_new_connections, open_image
 from awm_hub.sandbox.deadline import CallDeadline, Deadline
 from awm_hub.sandbox.functions import FunctionsCode
-from awm_hub.sandbox.results import Answer, fault_from
+from awm_hub.sandbox.results import Answer, fault, fault_from
+
+_BATCH_S = 1.0
 
 
 @dataclass(kw_only=True)
@@ -40,12 +44,12 @@ class Hosting:
     code: Any = None
     checks: dict[str, ArgumentCheck] = field(default_factory=dict)
     read_tools: frozenset[str] = frozenset()
-    path_nulls: dict[str, set[str]] = field(default_factory=dict)
     images: dict[str, bytes] = field(default_factory=dict)
     instances: dict[str, LiveInstance] = field(default_factory=dict)
 
     def load(self, code: str, tools: list[dict[str, Any]], image: bytes, loop: asyncio.AbstractEventLoop) -> None:
         """Execute the module; `fastapi` modules get a scratch copy of the image for their start-up."""
+        guard_new_connections(self.deadline, self.clock, self.limits["database_bytes"])
         with self.deadline.running(self.limits["load_s"]):
             self.code = load_code(self.interface, code, lambda: self._open(image, is_functions=False), loop)
         self.checks = {t["name"]: ArgumentCheck(json.loads(t["input_schema"])) for t in tools}
@@ -68,12 +72,22 @@ class Hosting:
         if found is not None:
             self._drop(found.db)
 
+    def call_many(self, calls: list[list[Any]]) -> list[dict[str, Any]]:
+        """Calls in order, until they have taken a second in all; the host sends what is left again."""
+        answers = []
+        ends_at = time.monotonic() + _BATCH_S
+        for name, tool, arguments, calls_count in calls:
+            answers.append(self.call(name, tool, arguments, calls_count))
+            if time.monotonic() > ends_at:
+                break
+        return answers
+
     def call(self, name: str, tool: str, arguments: str, calls_count: int | None) -> dict[str, Any]:
         """One call; `calls_count` replays it as the n-th."""
         instance = self.instances[name]
         if calls_count is not None:
             instance.calls_count = calls_count - 1
-        before = instance.db.total_changes
+        before, started = instance.db.total_changes, time.perf_counter()
         answer = self._answer(instance, tool, arguments)
         # a rollback takes back every change of a `functions` call; `fastapi` code may have committed before failing
         may_change = answer.type == "ok" or self.interface == "fastapi"
@@ -84,7 +98,7 @@ class Hosting:
             "message": answer.message,
             "coerced": answer.coerced,
             "changed": may_change and instance.db.total_changes != before,
-            "calls_count": instance.calls_count,
+            "seconds": time.perf_counter() - started,
         }
 
     def _answer(self, instance: LiveInstance, tool: str, arguments: str) -> Answer:
@@ -92,10 +106,14 @@ class Hosting:
         if check is None:
             return Answer(type="invalid_call", code="unknown_tool", message=f"unknown tool {tool!r}")
         try:
-            with self.deadline.running(self.limits["call_soft_s"]):
-                return self._dispatch(instance, tool, check, json.loads(arguments))
+            with self.deadline.running(self.limits["call_soft_s"], self.limits["call_steps"]):
+                answer = self._dispatch(instance, tool, check, json.loads(arguments))
         except CallDeadline as error:
+            instance.db.abandon_call()
             return fault_from(error)
+        if answer.code == "deadline" and self.deadline.is_out_of_steps:
+            return fault("statement_limit", "the call's SQL statements were interrupted at their limit of steps")
+        return answer
 
     def _dispatch(self, instance: LiveInstance, tool: str, check: ArgumentCheck, arguments: dict[str, Any]) -> Answer:
         try:
@@ -117,14 +135,12 @@ class Hosting:
         db = open_image(
             image,
             clock=self.clock,
-            is_overdue=self.deadline.is_overdue,
+            deadline=self.deadline,
             foreign_keys=code.foreign_keys if is_functions else False,
             isolation_level=code.isolation_level if is_functions else "DEFERRED",
             max_bytes=self.limits["database_bytes"],
         )
         if is_functions:
-            import sqlite3
-
             db.row_factory = sqlite3.Row
             deny_control(db)
         return db

@@ -11,6 +11,7 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http.cookies import SimpleCookie
 from typing import Any
 
 _METHODS = ("get", "post", "put", "patch", "delete")
@@ -100,9 +101,9 @@ def _headers(parameters: list[tuple[str, str, Any]]) -> Iterator[tuple[bytes, by
         if place == "header":
             for key, text in _pairs(name.lower(), value):
                 yield (key.encode("latin-1", "replace"), text.encode("latin-1", "replace"))
-    cookies = [f"{n}={urllib.parse.quote(_text(v))}" for n, place, v in parameters if place == "cookie"]
+    cookies = [f"{n}={SimpleCookie().value_encode(_text(v))[1]}" for n, place, v in parameters if place == "cookie"]
     if cookies:
-        yield (b"cookie", "; ".join(cookies).encode())
+        yield (b"cookie", "; ".join(cookies).encode("latin-1", "replace"))
 
 
 def _content_headers(content: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -15,9 +15,15 @@ STANDARD = """
     encodings.raw_unicode_escape encodings.punycode
 """.split()  # noqa: SIM905
 FRAMEWORKS = """
-    fastapi fastapi.encoders fastapi.exceptions fastapi.middleware.cors fastapi.openapi.utils fastapi.responses
-    fastapi.routing fastapi.security pydantic pydantic.networks pydantic.types sqlalchemy sqlalchemy.dialects.sqlite
-    sqlalchemy.exc sqlalchemy.ext.associationproxy sqlalchemy.ext.declarative sqlalchemy.ext.hybrid
-    sqlalchemy.ext.mutable sqlalchemy.ext.asyncio sqlalchemy.orm sqlalchemy.pool sqlalchemy.sql sqlalchemy.types
-    starlette.responses typing_extensions annotated_types email_validator multipart
+    anyio._backends._asyncio fastapi fastapi.encoders fastapi.exceptions fastapi.middleware.cors
+    fastapi.middleware.gzip fastapi.middleware.httpsredirect fastapi.middleware.trustedhost fastapi.openapi.utils
+    fastapi.responses fastapi.routing fastapi.security pydantic pydantic.alias_generators pydantic.dataclasses
+    pydantic.deprecated.class_validators pydantic.deprecated.copy_internals pydantic.deprecated.decorator
+    pydantic.deprecated.json pydantic.deprecated.parse pydantic.deprecated.tools pydantic.functional_serializers
+    pydantic.generics pydantic.networks pydantic.root_model pydantic.types pydantic.validate_call_decorator sqlalchemy
+    sqlalchemy.dialects.postgresql sqlalchemy.dialects.sqlite sqlalchemy.exc sqlalchemy.ext.associationproxy
+    sqlalchemy.ext.asyncio sqlalchemy.ext.compiler sqlalchemy.ext.declarative sqlalchemy.ext.hybrid
+    sqlalchemy.ext.mutable sqlalchemy.ext.orderinglist sqlalchemy.orm sqlalchemy.pool sqlalchemy.sql sqlalchemy.types
+    starlette.authentication starlette.config starlette.middleware.base starlette.responses typing_extensions
+    annotated_types email_validator multipart uvicorn
 """.split()  # noqa: SIM905

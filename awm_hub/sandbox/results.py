@@ -77,7 +77,8 @@ def fault(code: str, message: str) -> Answer:
 
 
 def fault_from(error: BaseException) -> Answer:
-    """The fault that an uncaught exception is."""
+    """The fault that an uncaught exception is; SQLAlchemy's are looked into."""
+    error = getattr(error, "orig", None) or error
     if isinstance(error, CallDeadline) or (isinstance(error, sqlite3.OperationalError) and str(error) == "interrupted"):
         return fault("deadline", "the call was interrupted at its time limit")
     if isinstance(error, MemoryError):

@@ -79,6 +79,9 @@ class Worker:
         m = message
         return self._hosted.call(m["instance"], m["tool"], m["arguments"], m.get("calls_count"))
 
+    def _op_calls(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._hosted.call_many(message["calls"])
+
     def _op_export(self, message: dict[str, Any]) -> dict[str, Any]:
         found = self._hosted.instances[message["instance"]]
         return {"image": found.db.serialize(), "calls_count": found.calls_count}

@@ -6,6 +6,7 @@ preloaded here: the standard library's usual modules, and for `fastapi` rows Fas
 """
 
 import contextlib
+import contextvars
 import gc
 import importlib
 import json
@@ -97,18 +98,12 @@ def preload_frameworks() -> None:
 
 
 def _run_inline() -> None:
-    """Run what Starlette would give to a thread in place: a sealed process cannot start threads."""
+    """Run what the frameworks would give to a thread in place: a sealed process cannot start threads."""
     import anyio.to_thread
-    import starlette.concurrency
-
-    async def run_in_threadpool(function: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
 
     async def run_sync(function: Any, *args: Any, **_: Any) -> Any:
-        return function(*args)
+        return contextvars.copy_context().run(function, *args)
 
-    concurrency: Any = starlette.concurrency
-    concurrency.run_in_threadpool = run_in_threadpool
     to_thread: Any = anyio.to_thread
     to_thread.run_sync = run_sync
 
