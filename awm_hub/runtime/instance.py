@@ -74,11 +74,14 @@ async def launch(
         workers: Where to host it; default: the workers of the running loop.
 
     Raises:
+        UsageError: the seed is outside 64 bits.
         UnknownNameError: there is no such task.
         CapacityError: the workers have no room.
         SealError: this machine cannot seal, and the code is not trusted.
         LoadError: the code does not load, or a setup statement fails.
     """
+    if not -(2**63) <= seed < 2**63:
+        raise UsageError(f"the seed {seed} is outside 64 bits")
     limits, options = limits or Limits(), options or Options()
     chosen = environment.task(task) if task is not None else None
     tier = await choose_tier(options.tier, trust_remote_code=trust_remote_code, environment=environment)
@@ -244,7 +247,9 @@ class Instance:
             self._check_open()
             if self.is_ended:
                 raise EpisodeError("this episode has ended already", next_step="reset() starts another one")
-            self.answer, self.is_ended = answer, True
+            # a lone surrogate has no UTF-8 form; what a model wrote is still judged
+            self.answer = None if answer is None else answer.encode("utf-8", "replace").decode()
+            self.is_ended = True
 
     async def trajectory(self) -> Trajectory:
         """The record of this episode so far."""

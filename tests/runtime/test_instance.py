@@ -295,6 +295,13 @@ async def test_the_episode_ends_with_the_answer(instance) -> None:
     assert (trajectory.answer, trajectory.termination) == ("42", "answered")
 
 
+async def test_seeds_and_answers_that_no_frame_can_hold_are_handled(environment, instance) -> None:
+    with pytest.raises(UsageError, match="outside 64 bits"):
+        await aio.launch(environment, seed=10**30)
+    await instance.submit("odd \ud800 end")
+    assert instance.answer == "odd ? end"
+
+
 async def test_a_trajectory_reads_back_and_rebuilds_the_database(instance) -> None:
     await instance.call_tool("add_note", {"text": "ä\u2028z"}, thought="hm")
     await instance.call_tool("refuse", {"how": "lookup"})

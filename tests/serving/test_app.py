@@ -1,5 +1,6 @@
 """The controller's routes."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -65,7 +66,11 @@ async def test_judging_ends_the_episode_and_may_be_repeated_with_the_same_answer
     assert (other.status_code, other.json()["error"]["type"]) == (409, "EpisodeError")
     late = await call(stranger, instance, "add_note", text="third")
     assert late["isError"]
-    assert "EpisodeError" in late["content"][0]["text"]
+    assert json.loads(late["content"][0]["text"])["error"] == {
+        "type": "fault",
+        "code": "EpisodeError",
+        "message": "this episode has ended",
+    }
 
 
 async def test_an_instance_without_a_task_is_not_judged_and_stays_open(
@@ -126,6 +131,8 @@ async def test_health_needs_no_token_and_counts(opened: Opened, stranger: httpx.
         ({"environment": 3}, 400, "'environment' is no text"),
         ({"environment": "made", "seed": "1"}, 400, "'seed' is no integer"),
         ({"environment": "made", "seed": True}, 400, "'seed' is no integer"),
+        ({"environment": "made", "seed": 2**63}, 400, "'seed' is outside 64 bits"),
+        ({"environment": "\ud800"}, 400, "'environment' holds half a character (a lone surrogate)"),
         ({"environment": "made", "tsak": "x"}, 400, "unknown field 'tsak'"),
         ({"environment": "m" * 201}, 400, "'environment' is too long"),
         (["made"], 400, "the body is no JSON object"),
@@ -134,7 +141,8 @@ async def test_health_needs_no_token_and_counts(opened: Opened, stranger: httpx.
 async def test_a_wrong_request_says_what_is_wrong(
     controller: httpx.AsyncClient, body: Any, status: int, message: str
 ) -> None:
-    response = await controller.post("/instances", json=body)
+    headers = {"Content-Type": "application/json"}
+    response = await controller.post("/instances", content=json.dumps(body), headers=headers)
     assert response.status_code == status
     assert response.json()["error"]["message"] == message
     assert response.json()["error"]["next"]
