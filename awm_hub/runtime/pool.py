@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from awm_hub.environment import Environment
-from awm_hub.errors import CapacityError, UsageError
+from awm_hub.errors import CapacityError, UnknownNameError, UsageError
 from awm_hub.runtime import batches
 from awm_hub.runtime.instance import Instance, launch
 from awm_hub.runtime.limits import Limits, Options
@@ -128,7 +128,7 @@ class LocalPool:
             UnknownNameError: there is no such environment or task.
             UsageError: the pool is closed.
         """
-        found = self._environments[environment] if isinstance(environment, str) else environment
+        found = self._found(environment) if isinstance(environment, str) else environment
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + self._wait_s
         while True:
@@ -183,6 +183,11 @@ class LocalPool:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _found(self, name: str) -> Environment:
+        if name not in self._environments:
+            raise UnknownNameError("environment", name, self._environments)
+        return self._environments[name]
 
     async def _launch(self, environment: Environment, task: str | None, seed: int) -> Instance:
         if self._is_closed:
