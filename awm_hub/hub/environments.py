@@ -17,10 +17,11 @@ from awm_hub.hub.reading import ParquetFile
 BUNDLED = Path(__file__).parent.parent / "bundled"
 """The dataset that comes with the package."""
 
+_OPEN_FILES = 4
 _FILE = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?\.parquet")
 _LIGHT = ("id", "split", "content_hash", "title", "categories", "interface", "usage", "format_version")
-_COUNTED = {"tables_count": "tables", "tools_count": "tools", "tasks_count": "tasks"}
-_NAMES = ("tables.list.element.name", "tools.list.element.name", "tasks.list.element.id")
+_COUNTED = {"tables": "name", "tools": "name", "tasks": "id"}
+"""Columns whose items are counted, with the smallest field of an item."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class Environments(Mapping[str, Environment]):
         self.entries: Mapping[str, IndexEntry] = entries
         """Light metadata of every environment."""
         self._lock = threading.Lock()
-        self._recent: ParquetFile | None = None
+        self._open: dict[str, ParquetFile] = {}
 
     @property
     def source(self) -> str:
@@ -100,10 +101,12 @@ class Environments(Mapping[str, Environment]):
         return environment
 
     def _file(self, name: str) -> ParquetFile:
-        """The file, kept open until another one is asked for: rows are often read in order."""
-        if self._recent is None or self._recent.name != name:
-            self._recent = ParquetFile(self._location.path(name), name)
-        return self._recent
+        """The file; the last ones asked for are kept open, since the splits' rows alternate."""
+        if name not in self._open:
+            if len(self._open) == _OPEN_FILES:
+                del self._open[next(iter(self._open))]
+            self._open[name] = ParquetFile(self._location.path(name), name)
+        return self._open[name]
 
 
 def load(
@@ -147,10 +150,11 @@ def _index_rows(path: Path) -> Iterator[dict[str, Any]]:
 def _light_rows(location: Location, name: str) -> Iterator[dict[str, Any]]:
     """Rows as an index would hold them, from the light columns of a file."""
     file = ParquetFile(location.path(name), name)
-    file.check_columns(schema.ENVIRONMENTS, (*_LIGHT, *_COUNTED.values()))
+    file.check_columns(schema.ENVIRONMENTS, (*_LIGHT, *_COUNTED))
+    leaves = [file.leaf(column, field) for column, field in _COUNTED.items()]
     for group in file.groups:
-        for row in file.rows(group, (*_LIGHT, *_NAMES)):
-            counts = {count: len(row[column] or ()) for count, column in _COUNTED.items()}
+        for row in file.rows(group, (*_LIGHT, *leaves)):
+            counts = {f"{column}_count": len(row[column] or ()) for column in _COUNTED}
             light = {column: row[column] for column in _LIGHT}
             yield {**light, **counts, "image_bytes": None, "file": name, "row_group": group}
 

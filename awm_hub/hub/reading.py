@@ -1,13 +1,14 @@
 """Reading untrusted Parquet: limits and types first, values after.
 
 A footer says how much a row group holds; a group that holds more than a reader accepts is refused unread. Texts are
-decoded as dictionaries, so that a file in which one large text stands a million times takes no more memory than the text
-itself; how much a row unfolds to is known, and limited, before it becomes Python objects. Columns are checked against
+decoded as dictionaries, so that a file in which one large text stands a million times takes no more memory than that
+text; how much a row unfolds to is known, and limited, before it becomes Python objects. Columns are checked against
 `awm_hub.schema`: more columns, and more fields in a struct, are left alone, but none may be missing or of another kind.
 """
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,28 @@ _VALUE_BYTES = 64
 """What a value costs as a Python object, beside its content."""
 
 
+@dataclass(kw_only=True)
+class _Group:
+    """The row group that was read last: rows are often asked for in order."""
+
+    number: int
+    versions: dict[Any, Any]
+    """Format version by id, in the order of the rows."""
+    table: pa.Table | None = None
+
+
 class ParquetFile:
     """One Parquet file; messages call it by its name."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.name = name
-        self._recent: tuple[int, pa.Table] | None = None
+        self._recent: _Group | None = None
         with self.decoding():
             metadata = pq.read_metadata(path)
             columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+            self._paths: list[str] = [c.path for c in columns]
             texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
-            self._file = pq.ParquetFile(
-                path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
-            )
+            self._file = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
 
     @contextlib.contextmanager
     def decoding(self) -> Iterator[None]:
@@ -74,6 +84,17 @@ class ParquetFile:
                 message = f"{self.name}: column {name!r} is {schema.type_name(found.field(at[0]).type)}"
                 raise RecordError(message, next_step=f"expected {schema.type_name(expected.field(name).type)}")
 
+    def leaf(self, column: str, field: str) -> str:
+        """The path of one field of a column of structs; how lists are called in between depends on the writer.
+
+        Raises:
+            RecordError: the column has no such field.
+        """
+        for path in self._paths:
+            if path.startswith(f"{column}.") and path.endswith(f".{field}"):
+                return path
+        raise RecordError(f"{self.name}: column {column!r} has no field {field!r}", next_step="pack the dataset again")
+
     def rows(self, group: int, columns: Sequence[str]) -> list[dict[str, Any]]:
         """All rows of a group, of light columns only."""
         self._check_group(group)
@@ -87,33 +108,49 @@ class ParquetFile:
 
     def row(self, group: int, row_id: str) -> dict[str, Any] | None:
         """The row of `environments` with this id, or None where the group has no such row."""
-        self.check_columns(schema.ENVIRONMENTS, ("id", "format_version"))
-        heads = self.rows(group, ("id", "format_version"))
-        position = next((i for i, head in enumerate(heads) if head["id"] == row_id), None)
-        if position is None:
+        if self._recent is None or self._recent.number != group:
+            self._recent = self._open_group(group)
+        if row_id not in self._recent.versions:
             return None
-        check_format_version(row_id, heads[position]["format_version"])
-        self.check_columns(schema.ENVIRONMENTS, schema.ENVIRONMENTS.names)
+        check_format_version(row_id, self._recent.versions[row_id])
+        if self._recent.table is None:
+            self.check_columns(schema.ENVIRONMENTS, schema.ENVIRONMENTS.names)
+            with self.decoding():
+                self._recent.table = self._file.read_row_group(group, columns=schema.ENVIRONMENTS.names)
+        position = list(self._recent.versions).index(row_id)
         with self.decoding():
-            if self._recent is None or self._recent[0] != group:
-                self._recent = (group, self._file.read_row_group(group, columns=schema.ENVIRONMENTS.names))
-            table = self._recent[1].slice(position, 1)
+            table = self._recent.table.slice(position, 1)
             _check_cells(table, f"row {row_id!r}")
             row: dict[str, Any] = table.to_pylist()[0]
             return row
+
+    def _open_group(self, group: int) -> "_Group":
+        """Versions first: the columns of a newer format may be others."""
+        self.check_columns(schema.ENVIRONMENTS, ("id", "format_version"))
+        heads = self.rows(group, ("id", "format_version"))
+        versions = {head["id"]: head["format_version"] for head in heads}
+        if len(versions) != len(heads):
+            raise RecordError(f"{self.name}: an id stands twice in row group {group}", next_step="pack it again")
+        return _Group(number=group, versions=versions)
 
     def _check_group(self, group: int) -> None:
         if group not in self.groups:
             raise RecordError(f"{self.name} has no row group {group}", next_step="fetch or pack the dataset again")
         found = self._file.metadata.row_group(group)
-        chunks = [found.column(i) for i in range(found.num_columns)]
+        columns = list(range(found.num_columns))
+        with self.decoding():
+            # Reads no row, but every column's metadata. Broken metadata is an error here; `column(i)` aborts on it.
+            next(self._file.reader.iter_batches(0, [group], column_indices=columns, use_threads=False), None)
+        chunks = [found.column(i) for i in columns]
         size = max(found.total_byte_size, sum(c.total_uncompressed_size for c in chunks))
         if size > schema.MAX_ROW_GROUP_BYTES:
             limit = schema.MAX_ROW_GROUP_BYTES
             raise LimitError(f"{self.name}: row group {group} holds {size} bytes, at most {limit} are read")
         values = sum(c.num_values for c in chunks)
         if found.num_rows > MAX_GROUP_ROWS or values > MAX_GROUP_VALUES:
-            raise LimitError(f"{self.name}: row group {group} holds {found.num_rows} rows with {values} values, too many")
+            raise LimitError(
+                f"{self.name}: row group {group} holds {found.num_rows} rows with {values} values, too many"
+            )
 
 
 def _check_cells(table: pa.Table, what: str) -> None:

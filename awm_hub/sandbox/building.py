@@ -4,7 +4,6 @@ Statements run one by one, with foreign keys on and under the frozen clock. A st
 out of the image; a failing INSERT of several rows is retried row by row, so that only the wrong rows are missing.
 """
 
-import ast
 import asyncio
 import re
 import sqlite3
@@ -14,24 +13,12 @@ from typing import Any
 from awm_hub.sandbox import randomness
 from awm_hub.sandbox.clock import FrozenClock
 from awm_hub.sandbox.database import PAGE_BYTES, InstanceConnection
-from awm_hub.sandbox.deadline import Deadline
+from awm_hub.sandbox.deadline import CallDeadline, Deadline
 from awm_hub.sandbox.functions import FILENAME
 from awm_hub.sandbox.instances import load_code
+from awm_hub.sandbox.modulestate import has_module_state
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|[(),;]|\w+|\s+|.", re.S)
-_MUTATORS = {
-    "append",
-    "extend",
-    "insert",
-    "remove",
-    "pop",
-    "clear",
-    "add",
-    "update",
-    "discard",
-    "setdefault",
-    "popitem",
-}
 
 
 class ImageBuilder:
@@ -40,14 +27,28 @@ class ImageBuilder:
     def __init__(self, request: dict[str, Any], clock: FrozenClock, deadline: Deadline) -> None:
         self._request, self._clock, self._deadline = request, clock, deadline
         self._problems: list[dict[str, Any]] = []
+        self._at = "the start"
         self._db = self._new_database()
 
     def build(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
-        """Build the image and read the tools; the answer is `BuildReport`'s content."""
+        """Build the image and read the tools; the answer is `BuildReport`'s content.
+
+        Raises:
+            CallDeadline: it took too long; the message says where it was.
+        """
+        try:
+            return self._build(loop)
+        except CallDeadline:
+            raise CallDeadline(f"stopped after {self._request['seconds']:g} s at {self._at}") from None
+
+    def _build(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
         schema_errors = self._create_schema()
         seed_errors = sum(self._insert(seed["table"], sql) for seed in self._request["seed"] for sql in seed["inserts"])
+        seed_errors += self._end_transaction()
         violations = self._foreign_key_violations()
+        self._at = "the code"
         tools, extra = self._load_tools(loop)
+        self._at = "the image"
         return {
             "image": self._image(),
             "schema_errors": schema_errors,
@@ -81,12 +82,21 @@ class ImageBuilder:
 
     def _execute(self, stage: str, subject: str, sql: str) -> bool:
         """Run one statement; True if it failed, which is noted."""
+        error = self._try(stage, subject, sql)
+        if error is not None:
+            self._note(stage, subject, sql, error)
+        return error is not None
+
+    def _try(self, stage: str, subject: str, sql: str) -> str | None:
+        """Run one statement; what went wrong, if anything."""
+        self._at = f"the {stage} of {subject or 'the database'}: {sql[:200]}"
         try:
             self._db.execute(sql)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            self._note(stage, subject, sql, str(error))
-            return True
-        return False
+            if self._deadline.is_overdue():
+                raise CallDeadline from None
+            return str(error)
+        return None
 
     def _note(self, stage: str, subject: str, statement: str, message: str) -> None:
         problem = {"stage": stage, "subject": subject, "statement": statement[:2000], "message": message[:500]}
@@ -94,15 +104,23 @@ class ImageBuilder:
 
     def _insert(self, table: str, sql: str) -> int:
         """Insert; the number of rows that failed."""
-        try:
-            self._db.execute(sql)
+        error = self._try("seed", table, sql)
+        if error is None:
             return 0
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            singles = list(single_rows(sql))
-            if len(singles) < 2:
-                self._note("seed", table, sql, str(error))
-                return 1
+        singles = list(single_rows(sql))
+        if len(singles) < 2:
+            self._note("seed", table, sql, error)
+            return 1
         return sum(self._execute("seed", table, single) for single in singles)
+
+    def _end_transaction(self) -> bool:
+        """Commit what the statements themselves began; True if that failed."""
+        if not self._db.in_transaction:
+            return False
+        has_failed = self._execute("seed", "", "COMMIT")
+        if has_failed:
+            self._db.execute("ROLLBACK")
+        return has_failed
 
     def _foreign_key_violations(self) -> int:
         try:
@@ -127,6 +145,8 @@ class ImageBuilder:
             if request["interface"] == "fastapi":
                 extra["dropped_tools"], extra["shadowed_tools"] = code.routes_without_tool(), code.shadowed_tools()
                 extra["hidden_state"] = has_module_state(request["code"])
+        except CallDeadline:
+            raise
         except BaseException as error:
             extra["load_error"] = _load_error(error)
             return [], extra
@@ -162,54 +182,35 @@ def row_counts(db: sqlite3.Connection) -> dict[str, int]:
 
 def single_rows(sql: str) -> Iterator[str]:
     """The single-row statements of an INSERT with several rows; nothing for any other statement."""
-    tokens = [t for t in _TOKEN.findall(sql) if not t.startswith(("--", "/*"))]
-    start = next((i for i, t in enumerate(tokens) if t.upper() == "VALUES"), None)
+    tokens = [" " if t.startswith(("--", "/*")) else t for t in _TOKEN.findall(sql)]
+    start = _position_of_values(tokens)
     if start is None:
         return
     depth, row, rows, rest = 0, "", [], ""
     for i, token in enumerate(tokens[start + 1 :], start + 1):
         if depth == 0 and token not in ("(", ",") and not token.isspace():
-            rest = "".join(tokens[i:])
+            rest = "".join(tokens[i:]).strip().rstrip(";")
             break
         depth += (token == "(") - (token == ")")
         row += token if depth or token == ")" else ""
         if depth == 0 and row:
             rows.append(row)
             row = ""
+    if rest.startswith(";"):
+        return
     head = "".join(tokens[: start + 1])
     for values in rows:
-        yield f"{head} {values} {rest.rstrip().rstrip(';')}"
+        yield f"{head} {values} {rest}".rstrip()
 
 
-def has_module_state(code: str) -> bool:
-    """Whether functions of a module change its globals: state that no database reset takes back."""
-    tree = ast.parse(code)
-    holders = {
-        target.id
-        for node in tree.body
-        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_container(node.value)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return any(_changes(node, holders) for function in functions for node in ast.walk(function))
-
-
-def _is_container(node: ast.AST | None) -> bool:
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in {"list", "dict", "set", "defaultdict", "count"}
-    return isinstance(node, ast.List | ast.Dict | ast.Set)
-
-
-def _changes(node: ast.AST, holders: set[str]) -> bool:
-    if isinstance(node, ast.Global):
-        return True
-    if isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
-        targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
-        return any(
-            isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and t.value.id in holders for t in targets
-        )
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        owner = node.func.value
-        return node.func.attr in _MUTATORS and isinstance(owner, ast.Name) and owner.id in holders
-    return False
+def _position_of_values(tokens: list[str]) -> int | None:
+    """Where an INSERT's own VALUES stands."""
+    words = [(i, t.upper()) for i, t in enumerate(tokens) if not t.isspace()]
+    if not words or words[0][1] not in ("INSERT", "REPLACE"):
+        return None
+    depth = 0
+    for i, word in words:
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word in ("VALUES", "SELECT", "WITH"):
+            return i if word == "VALUES" else None
+    return None

@@ -121,7 +121,7 @@ def test_an_index_of_other_files_is_noticed(written, tmp_path, renamed):
     environments = awm_hub.load(folder)
     with pytest.raises(RecordError, match="row 'a_1' has another content_hash than the index says"):
         environments["a_1"]
-    with pytest.raises(RecordError, match="row 'b_2' is not in environments/train.*, row group 0"):
+    with pytest.raises(RecordError, match=r"row 'b_2' is not in environments/train.*, row group 0"):
         environments["b_2"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from datasets import load_dataset
 
 from awm_hub import packing, schema
-from awm_hub.environment import Call, Quality, Task, TaskQuality, split_of
+from awm_hub.environment import Call, Environment, Quality, Task, TaskQuality, split_of
 
 TRAIN, TEST = "bakery_1", "garden_1"
 
@@ -68,6 +68,10 @@ def test_plain_datasets_streams_both_configs(two_splits):
         for split, name in (("train", TRAIN), ("test", TEST)):
             rows = list(load_dataset(str(two_splits), config, split=split, streaming=True))
             assert {r["id"].partition("/")[0] for r in rows} == {name}
+
+
+def test_a_row_of_plain_datasets_is_an_environment(notes_dataset, notes_environment, read):
+    assert Environment.from_row(read(str(notes_dataset))["train"][0]) == notes_environment
 
 
 def test_json_columns_are_canonical_and_gain_no_keys(two_splits):

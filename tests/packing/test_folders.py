@@ -1,4 +1,7 @@
 import hashlib
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -102,3 +105,60 @@ def test_two_environments_of_one_id_are_refused(notes_environment, tmp_path):
 def test_public_names_are_sorted_and_real():
     assert list(packing.__all__) == sorted(packing.__all__)
     assert all(hasattr(packing, name) for name in packing.__all__)
+
+
+def test_the_hosts_time_zone_does_not_matter(shelf, tmp_path):
+    schema = """CREATE TABLE shifts (
+        id INTEGER PRIMARY KEY,
+        day TEXT,
+        today TEXT DEFAULT (date('now', 'localtime')),
+        at TEXT DEFAULT CURRENT_TIMESTAMP
+    );"""
+    seed = "INSERT INTO shifts (id, day) VALUES (1, date('now', 'start of month', '+1 month', '-1 day'));"
+    folder = shelf("rota", schema_sql=schema, seed_sql=seed)
+    here = packing.pack(folder, tmp_path / "here").environments[0]
+    program = "import sys; from awm_hub import packing; print(packing.pack(*sys.argv[1:]).environments[0].image_sha256)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, folder, tmp_path / "there"],
+        env={**os.environ, "TZ": "Pacific/Auckland"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == here.image_sha256
+
+
+def test_a_source_without_sample_data_and_tasks_is_packed(shelf, tmp_path):
+    report = packing.pack(shelf(seed_sql="-- none yet\n", tasks_toml=""), tmp_path / "out")
+    assert report.dataset.tasks == 0
+    assert awm_hub.load(tmp_path / "out")["shelf"].seed == ()
+
+
+def test_upstreams_form_of_environment_survives_a_round_trip(shelf, tmp_path):
+    """Imported rows keep what does not load, count it in `quality`, and have no solutions."""
+    tools = """
+from fastapi import FastAPI
+from sqlalchemy import create_engine, text
+
+engine = create_engine("sqlite:///./test.db")
+app = FastAPI()
+
+
+@app.get("/items", operation_id="list_items", summary="List items")
+async def list_items() -> list[str]:
+    with engine.connect() as connection:
+        return [row[0] for row in connection.execute(text("SELECT name FROM items"))]
+"""
+    scenario = "title = 'S'\ncategories = ['shelf']\nclock = 2026-02-10T00:00:00Z\ninterface = 'fastapi'"
+    folder = shelf(
+        scenario_toml=scenario, tools_py=tools, tasks_toml="[t0]\ninstruction = 'Look.'\n",
+        seed_sql="INSERT INTO items (id, name, stock) VALUES (1, 'bolt', 1), (1, 'nut', 2);",
+    )  # fmt: skip
+    packing.pack(folder, tmp_path / "out")
+    before = awm_hub.load(tmp_path / "out")["shelf"]
+    assert before.quality is not None
+    assert (before.quality.seed_errors, before.quality.hidden_state) == (1, False)
+    assert [(t.name, t.effect) for t in before.tools] == [("list_items", "unknown")]
+    packing.unpack(tmp_path / "out", tmp_path / "unpacked")
+    packing.pack(tmp_path / "unpacked", tmp_path / "again")
+    assert awm_hub.load(tmp_path / "again")["shelf"] == before

@@ -32,8 +32,7 @@ class Seed:
         words = name.split("_")
         for start in range(len(words)):
             part = "_".join(words[start:])
-            for found in self._columns(part, path_hint):
-                yield found
+            yield from self._columns(part, path_hint)
             if part.endswith("_id"):
                 yield from (self._column(t, "id") for t in self.tables if t.rstrip("s") == part[:-3].rstrip("s"))
 
@@ -75,7 +74,7 @@ class Filling:
         if "allOf" in schema:
             return self._value(name, {**schema["allOf"][0], **{k: v for k, v in schema.items() if k != "allOf"}}, hint)
         if "properties" in schema:
-            return {k: v for k, v in self._fields(schema, hint)}
+            return dict(self._fields(schema, hint))
         is_key = bool(_KEY.search(name))
         if self.absent_keys and is_key and "enum" not in schema and schema.get("type") in ("integer", "string"):
             return ABSENT_NUMBER if schema["type"] == "integer" else ABSENT_TEXT

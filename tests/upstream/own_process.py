@@ -2,11 +2,14 @@
 
 Run as a program, this serves the module named on the command line with uvicorn on a free loopback port, which it
 prints. The file is the SQLite database that `DATABASE_PATH` names. Only the clock is not upstream's: it stands still,
-in Python and in SQL, at the moment that each request's `x-moment` header names.
+in Python and in SQL, at the moment that each request's `x-moment` header names. Two paths of its own give the file
+other content and tell what the last request raised.
 """
 
+import asyncio
 import contextlib
 import datetime as dt
+import gc
 import importlib.util
 import json
 import os
@@ -26,14 +29,31 @@ METHODS = ("get", "put", "post", "delete", "patch")
 
 
 @dataclass(frozen=True)
+class Reply:
+    """What the server answered to one call."""
+
+    status: int
+    body: Any
+    """JSON content, else text; None where there is none."""
+    raised: str | None
+    """Name of the exception that the app let through."""
+
+
+@dataclass(frozen=True)
 class Served:
     """A module's app behind its server."""
 
     client: httpx.Client
+    database: Path
     operations: Mapping[str, tuple[str, str, dict[str, Any]]]
     """Operation id to method, path and entry of the OpenAPI document."""
+    schemas: Mapping[str, Any]
 
-    def call(self, name: str, arguments: Mapping[str, Any], moment: dt.datetime) -> httpx.Response:
+    def start_from(self, image: bytes) -> None:
+        """Give the database another content."""
+        self.client.post("/-/database", content=image).raise_for_status()
+
+    def call(self, name: str, arguments: Mapping[str, Any], moment: dt.datetime) -> Reply:
         """Call an operation as its OpenAPI entry says; null stands for an argument left out, except in a body."""
         method, path, entry = self.operations[name]
         rest = dict(arguments)
@@ -52,16 +72,20 @@ class Served:
             elif parameter["in"] == "query":
                 query += [(key, plain(v)) for v in (value if isinstance(value, list) else [value])]
             else:
-                headers[key] = plain(value)
+                headers |= {"cookie": f"{key}={plain(value)}"} if parameter["in"] == "cookie" else {key: plain(value)}
         body = rest if "requestBody" in entry else None
         if body is not None and not body_fields and "body" in rest:
             body = rest["body"]
-        return self.client.request(method.upper(), path, params=query, headers=headers, json=body)
+        response = self.client.request(method.upper(), path, params=query, headers=headers, json=body)
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        found = response.json() if is_json and response.content else response.text or None
+        raised = self.client.get("/-/raised").json() if response.status_code >= 500 else None
+        return Reply(response.status_code, found, raised)
 
     def _body_fields(self, entry: Mapping[str, Any]) -> set[str]:
         holder = entry.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         named = holder.get("$ref", "").rpartition("/")[2]
-        schema = self.operations["#"][2].get(named, holder)
+        schema = self.schemas.get(named, holder)
         return set(schema.get("properties", {}))
 
 
@@ -71,10 +95,10 @@ def plain(value: Any) -> str:
 
 @contextlib.contextmanager
 def served(code: str, image: bytes, start: dt.datetime, folder: Path) -> Iterator[Served]:
-    """Serve a module over a copy of a database image, which ends up in `folder / "final.db"`."""
+    """Serve a module over a file with the content of an image."""
     (folder / "module.py").write_text(code, encoding="utf-8")
-    (folder / "final.db").write_bytes(image)
-    environment = {**os.environ, "DATABASE_PATH": f"sqlite:///{folder / 'final.db'}", "TZ": "UTC"}
+    (folder / "database.db").write_bytes(image)
+    environment = {**os.environ, "DATABASE_PATH": f"sqlite:///{folder / 'database.db'}", "TZ": "UTC"}
     log = (folder / "server.log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", __file__, str(folder / "module.py"), start.isoformat()],
@@ -93,25 +117,63 @@ def served(code: str, image: bytes, start: dt.datetime, folder: Path) -> Iterato
                 for method, entry in item.items()
                 if method in METHODS
             }
-            found["#"] = ("", "", document.get("components", {}).get("schemas", {}))
-            yield Served(client, found)
+            yield Served(client, folder / "database.db", found, document.get("components", {}).get("schemas", {}))
     finally:
         process.terminate()
         process.wait(timeout=20)
         log.close()
 
 
-class FrozenApp:
-    """The app, with the clock moved to each request's moment."""
+class ObservedApp:
+    """The app, with the clock moved to each request's moment and an eye on what it raises.
+
+    A request waits until the one before has ended, background tasks included, and garbage that a failed one left is
+    collected: a session in it may hold a lock on the database for as long as chance keeps it alive.
+    """
 
     def __init__(self, app: Any, clock: Any) -> None:
         self.app, self.clock = app, clock
+        self.lock = asyncio.Lock()
+        self.raised: str | None = None
+        self.left_garbage = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        for name, value in scope.get("headers", ()):
-            if name == b"x-moment":
-                self.clock.move_to(dt.datetime.fromisoformat(value.decode()))
-        await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        async with self.lock:
+            if self.left_garbage:
+                gc.collect()
+                self.left_garbage = False
+            if scope["path"].startswith("/-/"):
+                await self.answer(await self.control(scope["path"], receive), send)
+                return
+            moment = dict(scope["headers"]).get(b"x-moment")
+            if moment is not None:
+                self.clock.move_to(dt.datetime.fromisoformat(moment.decode()))
+            self.raised = None
+            try:
+                await self.app(scope, receive, send)
+            except Exception as error:
+                self.raised, self.left_garbage = type(error).__name__, True
+                raise
+
+    async def control(self, path: str, receive: Any) -> Any:
+        if path == "/-/raised":
+            return self.raised
+        image, more = b"", True
+        while more:
+            message = await receive()
+            image, more = image + message["body"], message.get("more_body")
+        source = sqlite3.connect(":memory:")
+        source.deserialize(image)
+        with contextlib.closing(sqlite3.connect(os.environ["DATABASE_PATH"].removeprefix("sqlite:///"))) as file:
+            source.backup(file)
+        return None
+
+    async def answer(self, value: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send({"type": "http.response.body", "body": json.dumps(value).encode()})
 
 
 def freeze_sql(connection: sqlite3.Connection, *_: Any) -> None:
@@ -146,7 +208,7 @@ def main(path: str, start: str) -> None:
     spec.loader.exec_module(module)
     listening = socket.create_server(("127.0.0.1", 0))
     print(listening.getsockname()[1], flush=True)
-    config = uvicorn.Config(FrozenApp(module.app, clock), log_level="error", access_log=False)
+    config = uvicorn.Config(ObservedApp(module.app, clock), log_level="error", access_log=False)
     uvicorn.Server(config).run(sockets=[listening])
 
 

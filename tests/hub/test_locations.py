@@ -1,0 +1,148 @@
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import awm_hub
+from awm_hub import packing
+from awm_hub.errors import DataError, SourceError
+from awm_hub.hub.locations import shards
+
+REPO = "awm/envs-1k"
+NOWHERE = "http://127.0.0.1:9"
+
+PROGRAM = """
+import json, sys
+import awm_hub
+from awm_hub.errors import AwmHubError
+for source, revision, read in json.loads(sys.argv[1]):
+    try:
+        environments = awm_hub.load(source, revision=revision)
+        found = {"source": environments.source, "revision": environments.revision, "ids": list(environments)}
+        found["read"] = [environments[i].id for i in read]
+        print(json.dumps(found))
+    except AwmHubError as error:
+        print(json.dumps({"error": type(error).__name__, "message": str(error), "exit_code": error.exit_code}))
+"""
+
+
+def wanted(source, revision=None, read=()):
+    return source, revision, list(read)
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Calls `awm_hub.load` in a process of its own: the Hub's client reads its settings when it is imported."""
+
+    def run(*requests, url, is_offline=False):
+        settings = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, json.dumps(requests)],
+            env={**os.environ, **settings, **({"HF_HUB_OFFLINE": "1"} if is_offline else {})},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run
+
+
+def test_a_dataset_is_loaded_from_the_hub_and_then_from_its_cache(loopback, load):
+    commit = loopback.resolve("main")
+    uri = f"hf://datasets/{REPO}"
+    expected = {"source": REPO, "revision": commit, "ids": ["a_1", "garden_1"], "read": ["garden_1"]}
+    online = load(wanted(REPO, read=["garden_1"]), wanted(uri, read=["a_1"]), url=loopback.url)
+    assert online == [expected, {**expected, "source": uri, "read": ["a_1"]}]
+    assert load(wanted(REPO, read=["garden_1"]), url=NOWHERE, is_offline=True) == [expected]
+
+
+def test_a_revision_is_pinned_to_its_commit(loopback, load, renamed, tmp_path):
+    first = loopback.resolve("main")
+    packing.write_dataset([renamed("b_2")], tmp_path / "second")
+    second = loopback.commit(tmp_path / "second")
+    found = load(wanted(REPO), wanted(REPO, first, ["a_1"]), wanted(f"hf://datasets/{REPO}@{first}"), url=loopback.url)
+    assert [(f["revision"], f["ids"]) for f in found] == [
+        (second, ["b_2"]),
+        (first, ["a_1", "garden_1"]),
+        (first, ["a_1", "garden_1"]),
+    ]
+    (offline,) = load(wanted(REPO, "main"), url=NOWHERE, is_offline=True)
+    assert (offline["revision"], offline["ids"]) == (second, ["b_2"])
+
+
+def test_a_dataset_without_an_index_is_read_from_its_shards(loopback, load, written):
+    folder = written("a_1", "garden_1")
+    (folder / "index.parquet").unlink()
+    commit = loopback.commit(folder)
+    (found,) = load(wanted(REPO, read=["a_1"]), url=loopback.url)
+    assert (found["revision"], found["ids"], found["read"]) == (commit, ["garden_1", "a_1"], ["a_1"])
+
+
+def test_what_the_hub_does_not_have_is_a_remote_error(loopback, load):
+    absent, revision = load(wanted("awm/absent"), wanted(REPO, "nope"), url=loopback.url)
+    assert (absent["error"], absent["exit_code"]) == ("RemoteError", 5)
+    assert "there is no dataset awm/absent on the Hub, or it is private" in absent["message"]
+    assert (revision["error"], revision["exit_code"]) == ("RemoteError", 5)
+    assert "awm/envs-1k has no revision 'nope'" in revision["message"]
+
+
+def test_offline_with_an_empty_cache_says_so_at_once(load):
+    started = time.monotonic()
+    (found,) = load(wanted(REPO), url=NOWHERE, is_offline=True)
+    assert time.monotonic() - started < 10
+    assert (found["error"], found["exit_code"]) == ("RemoteError", 5)
+    assert (
+        "offline, and awm/envs-1k: index.parquet is not in the cache\n  next: load it once online" in found["message"]
+    )
+
+
+def test_a_shard_missing_from_the_cache_is_named_and_others_still_work(loopback, load, tmp_path):
+    load(wanted(REPO, read=["a_1", "garden_1"]), url=loopback.url)
+    next((tmp_path / "hf").rglob("train-00000-of-00001.parquet")).unlink()
+    there, missing = load(wanted(REPO, read=["garden_1"]), wanted(REPO, read=["a_1"]), url=NOWHERE, is_offline=True)
+    assert there["read"] == ["garden_1"]
+    assert missing["error"] == "RemoteError"
+    assert "environments/train-00000-of-00001.parquet is not in the cache" in missing["message"]
+
+
+@pytest.mark.slow
+def test_a_hub_that_does_not_answer_is_a_remote_error(load):
+    (found,) = load(wanted(REPO), url=NOWHERE)
+    assert (found["error"], found["exit_code"]) == ("RemoteError", 5)
+
+
+def test_a_folder_of_the_same_name_that_is_no_dataset_is_not_mistaken_for_one(tmp_path, monkeypatch):
+    (tmp_path / "awm" / "envs-1k" / "checkpoint-10").mkdir(parents=True)
+    (tmp_path / "awm" / "envs-1k" / "checkpoint-10" / "trainer_state.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="awm/envs-1k is a folder here, and no dataset") as caught:
+        awm_hub.load(REPO)
+    assert caught.value.next_step == "say `./awm/envs-1k` for the folder or `hf://datasets/awm/envs-1k` for the dataset"
+    with pytest.raises(DataError, match="holds no dataset"):
+        awm_hub.load("./awm/envs-1k")
+
+
+def test_a_local_dataset_wins_over_the_hub(written, tmp_path, monkeypatch):
+    written("a_1").rename(tmp_path / "envs")
+    monkeypatch.chdir(tmp_path.parent)
+    name = f"{tmp_path.name}/envs"
+    environments = awm_hub.load(name)
+    assert (environments.source, list(environments)) == (name, ["a_1"])
+
+
+def test_a_folder_of_sources_says_how_to_pack_it(notes_source):
+    for folder in (notes_source, notes_source.parent):
+        with pytest.raises(SourceError, match=rf"holds sources\n  next: `awm-hub pack {folder} -o OUT`, then load OUT"):
+            awm_hub.load(folder)
+
+
+def test_shards_are_those_of_the_environments_config():
+    files = ["index.parquet", "tasks/train-0.parquet", "environments/train-0.parquet", "environments/a/b.parquet"]
+    assert shards([*files, "other.parquet"]) == ["environments/train-0.parquet"]
+    assert shards(["index.parquet", "other.parquet", "tasks/x.parquet"]) == ["other.parquet"]
