@@ -70,7 +70,9 @@ def test_a_signal_ends_the_server_with_its_exit_code(number: int, code: int, ok:
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert process.returncode == code
-    assert json.loads(out)["ok"] is ok
+    found = json.loads(out)
+    assert found["ok"] is ok
+    assert not ok or found["data"] == {"url": ready["url"]}
     assert "Traceback" not in err
 
 

@@ -1,0 +1,109 @@
+"""An executable tool-use environment is a row of a Hub dataset.
+
+`load` a dataset, `launch` one of its rows as a live and isolated instance, let an agent work on it, and `judge` what it
+did to the database::
+
+    import awm_hub as awm
+
+    environments = awm.load()
+    with awm.launch(environments["public_library_1"]) as instance:
+        instance.call_tool("search_books", {"query": "lighthouse"})
+        verdict = awm.judge(instance.trajectory())
+
+`awm_hub.aio` has the same verbs as coroutines. Names are imported when they are first used, so that `import awm_hub`
+costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from awm_hub import aio
+    from awm_hub.environment import Call, Environment, Task, ToolSpec
+    from awm_hub.errors import (
+        AwmHubError,
+        CapacityError,
+        DataError,
+        EpisodeError,
+        FormatVersionError,
+        JudgeError,
+        LimitError,
+        LoadError,
+        RecordError,
+        RemoteError,
+        SandboxError,
+        SealError,
+        SourceError,
+        UnknownNameError,
+        UsageError,
+        WorkerError,
+    )
+    from awm_hub.hub import Environments, load
+    from awm_hub.judging import judge
+    from awm_hub.runtime import Instance, Limits, Options, Snapshot, launch
+    from awm_hub.trajectory import Evidence, Outcome, StateDiff, Step, ToolResult, Trajectory, Verdict
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AwmHubError",
+    "Call",
+    "CapacityError",
+    "DataError",
+    "Environment",
+    "Environments",
+    "EpisodeError",
+    "Evidence",
+    "FormatVersionError",
+    "Instance",
+    "JudgeError",
+    "LimitError",
+    "Limits",
+    "LoadError",
+    "Options",
+    "Outcome",
+    "RecordError",
+    "RemoteError",
+    "SandboxError",
+    "SealError",
+    "Snapshot",
+    "SourceError",
+    "StateDiff",
+    "Step",
+    "Task",
+    "ToolResult",
+    "ToolSpec",
+    "Trajectory",
+    "UnknownNameError",
+    "UsageError",
+    "Verdict",
+    "WorkerError",
+    "__version__",
+    "aio",
+    "judge",
+    "launch",
+    "load",
+]
+
+_MODULES = {
+    "environment": ("Call", "Environment", "Task", "ToolSpec"),
+    "hub": ("Environments", "load"),
+    "judging": ("judge",),
+    "runtime": ("Instance", "Limits", "Options", "Snapshot", "launch"),
+    "trajectory": ("Evidence", "Outcome", "StateDiff", "Step", "ToolResult", "Trajectory", "Verdict"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return import_module("awm_hub.aio")
+    if name not in __all__:
+        raise AttributeError(f"module 'awm_hub' has no attribute {name!r}")
+    found = getattr(import_module(f"awm_hub.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,132 @@
+"""The program: parse, run one verb, report, and leave with the right exit code.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | ran, but something failed its check; the report says what |
+| 2 | the command line is wrong |
+| 3 | the input cannot be used: unknown name, invalid call, bad data |
+| 4 | the environment or the sandbox failed |
+| 5 | the Hub, an endpoint or the network failed |
+| 130 | interrupted |
+
+With `--json`, stdout holds one object: `command`, `version`, `ok`, and `data` (exit 0 and 1) or `error` with `type`,
+`message` and `next` (all others). There is no traceback without `--debug`.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+from awm_hub import __version__
+from awm_hub.cli.options import Parser
+from awm_hub.cli.reports import Failure, Finished, plain
+from awm_hub.cli.terminal import Console, OutputClosedError, clean
+from awm_hub.errors import AwmHubError
+
+VERBS = {
+    "demo": "demo",
+    "list": "listing",
+    "show": "show",
+    "call": "call",
+    "serve": "serve",
+    "import": "importing",
+    "pack": "pack",
+    "unpack": "unpack",
+    "new": "new",
+}
+"""Verb → module of this package."""
+
+_DESCRIPTION = """Executable tool-use environments as rows of a Hub dataset.
+
+A row becomes a live MCP server that an agent can work on, and its database says what the agent did."""
+
+
+def build_parser() -> Parser:
+    """The parser of the whole command line."""
+    parser = Parser(prog="awm-hub", description=_DESCRIPTION, epilog="awm-hub VERB --help explains a verb.")
+    parser.add_argument("--version", action="version", version=f"awm-hub {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    for module in VERBS.values():
+        import_module(f"awm_hub.cli.{module}").add(verbs)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code.
+
+    Raises:
+        SystemExit: `--help` and `--version` have printed their text.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    console = Console(is_json="--json" in words)
+    try:
+        outcome = _run(words, console)
+        _report(outcome, next((w for w in words if w in VERBS), "awm-hub"), console)
+    except OutputClosedError:
+        # What is still buffered for a reader that has gone must not fail again when the interpreter leaves.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return outcome.exit_code
+
+
+def _run(words: list[str], console: Console) -> Finished | Failure:
+    """Run the verb; every error becomes a `Failure`."""
+    try:
+        arguments = _parse(words)
+        found: Finished | Failure = arguments.run(arguments, console)
+        return found
+    except OutputClosedError:
+        raise
+    except KeyboardInterrupt:
+        return Failure(type="Interrupted", message="interrupted", next="", exit_code=130)
+    except Exception as error:  # the process boundary: whatever goes wrong is said in one line
+        if "--debug" in words:
+            traceback.print_exc()
+        return _failure(error)
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    """Parse a command line; `key=value` words may stand before and after options."""
+    parser = build_parser()
+    arguments, left = parser.parse_known_args(words)
+    is_pairs = "pairs" in arguments and not any(w.startswith("-") for w in left)
+    if left and not is_pairs:
+        parser.prog = f"{parser.prog} {arguments.verb}"
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    if left:
+        arguments.pairs = [*arguments.pairs, *left]
+    return arguments
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, AwmHubError):
+        return Failure.of(error)
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        message = f"{error.strerror or error}{where}"
+        return Failure(type="DataError", message=message, next="check the path and its permissions", exit_code=3)
+    return Failure(
+        type="InternalError",
+        message=f"this is a fault of awm-hub: {type(error).__name__}: {error}",
+        next="run it again with --debug and report what it prints",
+        exit_code=4,
+    )
+
+
+def _report(outcome: Finished | Failure, command: str, console: Console) -> None:
+    head = {"command": command, "version": __version__, "ok": outcome.exit_code == 0}
+    if isinstance(outcome, Finished):
+        if console.is_json:
+            console.emit({**head, "data": plain(outcome.data)})
+        return
+    error = {"type": outcome.type, "message": outcome.message, "next": outcome.next}
+    if console.is_json:
+        console.emit({**head, "error": error})
+        return
+    console.complain(f"awm-hub: {clean(outcome.message)}")
+    if outcome.next:
+        console.complain(f"  next: {clean(outcome.next)}")

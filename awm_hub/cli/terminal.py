@@ -1,0 +1,126 @@
+"""What reaches the terminal: text that is safe to print, tables, colours, and progress on stderr.
+
+Everything an environment holds or returns is hostile text: an escape sequence could repaint the screen, a bidi override
+could show another command than the one that is copied. Such characters are shown by their escapes, as `clean` writes
+them. With `--json` nothing but one object goes to stdout, and progress becomes JSON lines on stderr.
+"""
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction marks, overrides and isolates
+    "\u2028\u2029\ufeff\ufff9-\ufffb"  # line ends that are none, invisible marks
+    "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, invisible tags
+)
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class OutputClosedError(Exception):
+    """Whoever read the output has gone, as `head` does."""
+
+
+def clean(text: str) -> str:
+    """Text with everything that could act on a terminal replaced by its escape; line feeds and tabs stay."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def clean_line(text: str, width: int | None = None) -> str:
+    """`clean`, on one line, cut to `width` characters."""
+    line = clean(text.replace("\n", "⏎").replace("\t", " "))
+    return line if width is None or len(line) <= width else line[: width - 1] + "…"
+
+
+def summary(text: str, width: int) -> str:
+    """The first line of a text, as `clean_line`."""
+    return clean_line(text.strip().partition("\n")[0], width)
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """JSON that is safe to print: it reads back as the same value, with unsafe characters written as escapes."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    return _UNSAFE.sub(_json_escape, text)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of aligned columns; the last column is as long as it is."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)] if rows else []
+    return ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
+
+
+class Console:
+    """Where a verb's output goes: text, or with `is_json` one object at the end."""
+
+    def __init__(self, *, is_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.is_json = is_json
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        _reconfigure(self._out, errors="backslashreplace")  # a locale without `→` must not fail a command
+        self._has_colour = self._out.isatty() and "NO_COLOR" not in os.environ
+
+    def say(self, text: str = "") -> None:
+        """Print text; nothing with `--json`. The caller has cleaned what is not its own."""
+        if not self.is_json:
+            _write(self._out, text)
+
+    def emit(self, value: Any) -> None:
+        """Print the one JSON object, as UTF-8 whatever the locale."""
+        _reconfigure(self._out, encoding="utf-8")
+        _write(self._out, json_text(value))
+
+    def complain(self, text: str) -> None:
+        """Print an error on stderr."""
+        _write(self._err, text)
+
+    def progress(self, event: str, **facts: Any) -> None:
+        """Report progress on stderr: a JSON line with `--json`, else a line of text."""
+        if self.is_json:
+            _write(self._err, json_text({"event": event, **facts}))
+        else:
+            _write(self._err, clean_line(f"{event} {_facts(facts)}", 120))
+
+    def pass_on(self, event: Mapping[str, Any]) -> None:
+        """`progress` for a library function that reports events as objects."""
+        self.progress(**event)
+
+    def style(self, text: str, *names: str) -> str:
+        """Text in a style, where the terminal has any."""
+        if not self._has_colour:
+            return text
+        return f"\x1b[{';'.join(_STYLES[n] for n in names)}m{text}\x1b[0m"
+
+
+def _reconfigure(stream: TextIO, *, encoding: str | None = None, errors: str | None = None) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding=encoding, errors=errors)
+
+
+def _facts(facts: Mapping[str, Any]) -> str:
+    shown = [str(value) for name, value in facts.items() if name not in ("position", "total")]
+    if "position" in facts:
+        shown.append(f"({facts['position']} of {facts.get('total')})")
+    return " ".join(shown)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError as error:
+        raise OutputClosedError from error
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
