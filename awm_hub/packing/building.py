@@ -47,6 +47,9 @@ async def build_environment(source: Source, *, trust_remote_code: bool = False) 
         tools=_with_effects(source, provisional.tools, [r for pair in runs.values() for r in pair]),
         tasks=tuple(_with_literals(t, runs.get(t.id)) for t in provisional.tasks),
     ).with_hash(report.logical_hash)
+    for task in environment.tasks if source.interface == "functions" else ():
+        if task.id in runs:
+            await solving.check_verifiers(environment, task, runs[task.id][0], trust_remote_code=trust_remote_code)
     return dataclasses.replace(environment, quality=_quality(source, report, environment.content_hash))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from awm_hub import aio
+from awm_hub.canonical import to_json
 from awm_hub.environment import Call, Environment, Task
 from awm_hub.errors import LoadError, SourceError
 from awm_hub.judging.answers import is_same_answer
@@ -221,3 +222,45 @@ def _typed_items(items: Sequence[Any], answer: Sequence[Any]) -> list[Any]:
 def _typed(value: Any, answer: Any) -> Any:
     """SQLite has no booleans: 0 and 1 stand for them where the answer is one."""
     return bool(value) if isinstance(answer, bool) and value in (0, 1) else value
+
+
+async def check_verifiers(environment: Environment, task: Task, run: Run, *, trust_remote_code: bool = False) -> None:
+    """Run a task's verifiers on its solution, and its decision on doing nothing.
+
+    Raises:
+        SourceError: a verifier fails, or a decision does not tell the solution from doing nothing.
+    """
+    clock, trust = environment.clock, trust_remote_code
+    initial = await jobs.prepare_image(environment.database, task.setup, clock, trust_remote_code=trust)
+    changes = await jobs.state_diff(initial, run.image, volatile=environment.volatile_columns, trust_remote_code=trust)
+    answer = None if task.answer is None else to_json(task.answer)
+    for verifier in task.verifiers:
+        endings = [("the solution", run.image, changes, answer, len(run.calls))]
+        if verifier.kind == "decision" and task.kind != "query":
+            endings.append(("doing nothing", initial, StateDiff(), answer, 0))
+        for what, image, difference, given, calls_count in endings:
+            try:
+                found = await jobs.verify(
+                    code=verifier.code or environment.verifier_module or "",
+                    function=verifier.function,
+                    initial=initial,
+                    final=image,
+                    changes=difference,
+                    answer=given,
+                    clock=clock,
+                    calls_count=calls_count,
+                    trust_remote_code=trust,
+                )
+            except jobs.VerifierError as error:
+                raise SourceError(f"{task.id}: {error.message}", next_step=f"mend it; it ran on {what}") from error
+            if verifier.kind == "decision":
+                _check_decision(task, verifier.function, found, what)
+
+
+def _check_decision(task: Task, function: str, found: Any, what: str) -> None:
+    result = found.get("result") if isinstance(found, dict) else None
+    if (result == "complete") != (what == "the solution"):
+        message = f"{task.id}: {function} finds {what} {result!r}"
+        raise SourceError(
+            message, next_step="it must find the solution 'complete', and nothing else than right endings"
+        )

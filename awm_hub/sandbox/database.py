@@ -72,9 +72,7 @@ def open_image(
     Raises:
         sqlite3.DatabaseError: the image is no database.
     """
-    db = _connect(
-        ":memory:", factory=InstanceConnection, check_same_thread=False, isolation_level=isolation_level
-    )
+    db = _connect(":memory:", factory=InstanceConnection, check_same_thread=False, isolation_level=isolation_level)
     db.deserialize(image)
     db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
@@ -91,6 +89,7 @@ def open_image(
 
 def guard_new_connections(deadline: Deadline, clock: FrozenClock, max_bytes: int) -> None:
     """Give every connection that code of the environment opens itself the limits, the clock and the randomness too."""
+
     def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
         db: sqlite3.Connection = _connect(*arguments, **options)
         deadline.watch(db)

@@ -17,6 +17,8 @@ from typing import Any
 _METHODS = ("get", "post", "put", "patch", "delete")
 _MAX_DEPTH = 24
 """References inside references that are followed."""
+_MAX_REFERENCES = 2000
+"""References that are followed in one schema."""
 _IN_PATH = re.compile(r"\{([^}:]+)(?::[^}]+)?\}")
 _NAMES = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 """Keywords whose keys are names, not keywords."""
@@ -191,7 +193,7 @@ def _operation(path: str, method: str, found: Mapping[str, Any], document: Mappi
 
 def _parameter_schema(parameter: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a parameter, with the description and the examples that stand beside it."""
-    schema: dict[str, Any] = dict(_resolve(parameter.get("schema") or {}, document))
+    schema: dict[str, Any] = _Resolver(document).resolve(parameter.get("schema") or {})
     if parameter.get("description"):
         schema["description"] = parameter["description"]
     named = parameter.get("examples")
@@ -205,7 +207,7 @@ def _parameter_schema(parameter: Mapping[str, Any], document: Mapping[str, Any])
 
 def _json_schema(holder: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any] | None:
     schema = holder.get("content", {}).get("application/json", {}).get("schema")
-    return _resolve(schema, document) if isinstance(schema, dict) else None
+    return _Resolver(document).resolve(schema) if isinstance(schema, dict) else None
 
 
 def _target(value: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -218,25 +220,35 @@ def _target(value: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[st
     return target  # type: ignore[no-any-return]
 
 
-def _resolve(schema: Any, document: Mapping[str, Any], within: tuple[str, ...] = ()) -> Any:
-    """A schema with references replaced by what they name, titles left out and `example` as `examples`."""
-    if isinstance(schema, list):
-        return [_resolve(part, document, within) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    reference = schema.get("$ref")
-    beside = {k: v for k, v in schema.items() if k in ("description", "default", "examples", "deprecated")}
-    if isinstance(reference, str):
-        if reference in within or len(within) >= _MAX_DEPTH:
+class _Resolver:
+    """Puts what references name in their place, within limits: references can multiply without end."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._references_left = _MAX_REFERENCES
+
+    def resolve(self, schema: Any, within: tuple[str, ...] = ()) -> Any:
+        """A schema without references and titles, and with `example` as `examples`."""
+        if isinstance(schema, list):
+            return [self.resolve(part, within) for part in schema]
+        if not isinstance(schema, dict):
+            return schema
+        if isinstance(schema.get("$ref"), str):
+            return self._resolve_reference(schema, within)
+        resolved = {k: self._resolve_keyword(k, v, within) for k, v in schema.items() if k not in _DROPPED}
+        return {"examples": [schema["example"]], **resolved} if "example" in schema else resolved
+
+    def _resolve_reference(self, schema: dict[str, Any], within: tuple[str, ...]) -> dict[str, Any]:
+        beside = {k: v for k, v in schema.items() if k in ("description", "default", "examples", "deprecated")}
+        reference = schema["$ref"]
+        if reference in within or len(within) >= _MAX_DEPTH or self._references_left <= 0:
             return beside
-        return {**_resolve(_target(schema, document), document, (*within, reference)), **beside}
-    resolved = {k: _keyword(k, v, document, within) for k, v in schema.items() if k not in _DROPPED}
-    return resolved if "example" not in schema else {"examples": [schema["example"]], **resolved}
+        self._references_left -= 1
+        return {**self.resolve(_target(schema, self._document), (*within, reference)), **beside}
 
-
-def _keyword(keyword: str, value: Any, document: Mapping[str, Any], within: tuple[str, ...]) -> Any:
-    if keyword in _DATA:
-        return value
-    if keyword in _NAMES and isinstance(value, dict):
-        return {name: _resolve(schema, document, within) for name, schema in value.items()}
-    return _resolve(value, document, within)
+    def _resolve_keyword(self, keyword: str, value: Any, within: tuple[str, ...]) -> Any:
+        if keyword in _DATA:
+            return value
+        if keyword in _NAMES and isinstance(value, dict):
+            return {name: self.resolve(schema, within) for name, schema in value.items()}
+        return self.resolve(value, within)

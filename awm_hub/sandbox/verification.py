@@ -1,9 +1,10 @@
 """Running a verifier inside a one-shot sealed fork.
 
 A verifier is called by the names of its parameters. `initial` and `final` are read-only connections with named rows,
-`changes` the state difference; upstream's verifiers ask for `initial_db_path`, `final_db_path` and `final_answer` and
-open the paths themselves. Those paths lead to named in-memory databases, so that several connections, `mode=ro` and
-ATTACH work as they do on files, and to nothing else.
+`changes` is the state difference (`changes["loans"].added` or, as the JSON it is, `changes["loans"]["added"]`);
+upstream's verifiers ask for `initial_db_path`, `final_db_path` and `final_answer` and open the paths themselves.
+Those paths lead to named in-memory databases, so that several connections, `mode=ro` and ATTACH work as they do on
+files, and to nothing else.
 """
 
 import inspect
@@ -22,6 +23,36 @@ FILENAME = "<verifier>"
 _PATHS = {"initial_db_path": "/awm/initial.db", "final_db_path": "/awm/final.db"}
 _MAX_RESULT_BYTES = 4 * 2**20
 _connect = sqlite3.connect
+
+
+class _Record(dict[str, Any]):
+    """A JSON object whose keys can be read as attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class _Table(_Record):
+    """Rows of one table that differ: `added`, `removed`, `changed` (each with `key`, `before`, `after`)."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        super().__init__(found)
+        self["changed"] = [_Record(change) for change in found["changed"]]
+
+
+class _Changes(dict[str, _Table]):
+    """The state difference in JSON form; a table that did not change reads as an empty one."""
+
+    def __missing__(self, name: str) -> _Table:
+        return _Table({"added": [], "removed": [], "changed": []})
+
+    @property
+    def tables(self) -> "_Changes":
+        """The tables that changed."""
+        return self
 
 
 class _VerifierConnection(sqlite3.Connection):
@@ -45,7 +76,7 @@ def run(request: dict[str, Any], clock: FrozenClock) -> str:
         **_PATHS,
         "initial": open_read_only(request["initial"], clock),
         "final": open_read_only(request["final"], clock),
-        "changes": json.loads(request["changes"]),
+        "changes": _Changes({name: _Table(table) for name, table in json.loads(request["changes"]).items()}),
         "final_answer": request["answer"],
         "answer": request["answer"],
     }

@@ -18,7 +18,7 @@ from awm_hub import schema
 from awm_hub.environment import Environment, Task, ToolSpec
 from awm_hub.errors import EpisodeError, UnknownNameError
 from awm_hub.serving.ending import closed
-from awm_hub.serving.refusals import CapacityError, Refusal, logger
+from awm_hub.serving.refusals import Refusal, ServerFullError, logger
 from awm_hub.trajectory import StateDiff, ToolResult, Trajectory
 
 _RETRY_AFTER_MAX_S = 60
@@ -182,11 +182,11 @@ class Instances:
 
         Raises:
             UnknownNameError: there is no such environment or task.
-            CapacityError: the server is full.
+            ServerFullError: the server is full.
         """
         environment = await self.environment(environment_id)
         if len(self._leases) + self._opening >= self._capacity:
-            raise CapacityError(self._capacity, self._retry_after_s())
+            raise ServerFullError(self._capacity, self._retry_after_s())
         self._opening += 1
         try:
             instance = await self._launch(environment, task=task, seed=seed)

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from awm_hub.canonical import to_json
 from awm_hub.errors import (
     AwmHubError,
+    CapacityError,
     DataError,
     EpisodeError,
     JudgeError,
@@ -61,7 +62,7 @@ class Refusal(AwmHubError):
         self.request_id: str | int | None = None
 
 
-class CapacityError(SandboxError):
+class ServerFullError(CapacityError):
     """The server holds as many instances as it may; `retry_after_s` says when to ask again."""
 
     def __init__(self, capacity: int, retry_after_s: int) -> None:
@@ -76,7 +77,7 @@ def as_refusal(error: Exception) -> Refusal:
     """The refusal for an error; one that is not ours is logged and its text kept from the client."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, CapacityError):
+    if isinstance(error, ServerFullError):
         headers = {"retry-after": str(error.retry_after_s)}
         return _refusal(error, HTTPStatus.SERVICE_UNAVAILABLE, headers)
     if isinstance(error, AwmHubError):

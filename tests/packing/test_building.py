@@ -278,3 +278,31 @@ async def test_the_hash_is_of_content_and_not_of_prose(shelf):
     assert prose.content_hash == plain.content_hash
     later = await build(shelf("three", scenario_toml="title = 'Shelf'\nclock = 2026-03-03T09:00:00Z"))
     assert later.content_hash != plain.content_hash
+
+
+@pytest.mark.parametrize(
+    ("verifiers", "message"),
+    [
+        ("def signals_a(initial): return 1 / 0\n", r"verifier signals_a failed: ZeroDivisionError.*\n  next: mend it"),
+        ("def decide_a(changes): return {}\n", r"decide_a finds the solution None"),
+        ("def decide_a(changes): return {'result': 'others'}\n", r"decide_a finds the solution 'others'"),
+        ("def decide_a(changes): return {'result': 'complete'}\n", r"decide_a finds doing nothing 'complete'"),
+    ],
+)
+async def test_verifiers_that_fail_or_decide_wrongly_are_refused(shelf, verifiers, message):
+    with pytest.raises(SourceError, match=message):
+        await build(shelf(tasks_toml=task(solution=SET_STOCK), verifiers_py=verifiers))
+
+
+async def test_changes_read_as_json_and_as_attributes(shelf):
+    verifiers = (
+        "def decide_a(changes):\n"
+        "    row = changes['items'].changed[0]\n"
+        "    assert changes['items']['changed'][0]['key'] == row.key == {'id': 1}\n"
+        "    assert (row.before['stock'], row.after['stock']) == (10, 3)\n"
+        "    assert changes['other'].added == [] and sorted(changes.tables) == sorted(changes) == ['items']\n"
+        "    return {'result': 'complete'}\n"
+    )
+    verifiers = verifiers.replace("    row =", "    if not changes:\n        return {'result': 'others'}\n    row =")
+    environment = await build(shelf(tasks_toml=task(solution=SET_STOCK), verifiers_py=verifiers))
+    assert environment.task("a").verifier("decision") is not None

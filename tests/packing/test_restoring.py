@@ -35,7 +35,10 @@ failure = '''
 Wrong:
 - all'''
 """
-VERIFIERS = "def signals_a(initial, final): return {}\n\n\ndef decide_a(changes): return {}\n"
+VERIFIERS = (
+    "def signals_a(initial, final): return {}\n\n\n"
+    'def decide_a(changes): return {"result": "complete" if changes else "others"}\n'
+)
 
 
 def repack(out, tmp_path):

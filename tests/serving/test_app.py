@@ -204,12 +204,12 @@ class TestAFullServer:
         full = await controller.post("/instances", json={"environment": "made"})
         assert full.status_code == 503
         assert 1 <= int(full.headers["retry-after"]) <= 20
-        assert full.json()["error"]["type"] == "CapacityError"
+        assert full.json()["error"]["type"] == "ServerFullError"
         assert full.json()["error"]["message"] == "all 1 instances are in use"
         initialize = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
         session = await controller.post(
             "/made/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}
         )
-        assert (session.status_code, session.json()["error"]["type"]) == (503, "CapacityError")
+        assert (session.status_code, session.json()["error"]["type"]) == (503, "ServerFullError")
         await controller.delete(f"/instances/{instance['id']}")
         await opened()

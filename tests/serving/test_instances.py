@@ -11,7 +11,7 @@ from awm_hub import aio
 from awm_hub.environment import Environment
 from awm_hub.errors import AwmHubError, UnknownNameError
 from awm_hub.serving.instances import Instances
-from awm_hub.serving.refusals import CapacityError
+from awm_hub.serving.refusals import ServerFullError
 
 
 class Clock:
@@ -131,11 +131,11 @@ async def test_instances_being_opened_count(make: Callable[..., Instances], cloc
     opened = await asyncio.gather(
         *(instances.open("made", opened_by="controller") for _ in range(5)), return_exceptions=True
     )
-    refused = [x for x in opened if isinstance(x, CapacityError)]
+    refused = [x for x in opened if isinstance(x, ServerFullError)]
     assert len(instances) == 2
     assert len(refused) == 3
     clock.seconds += 50
-    with pytest.raises(CapacityError) as full:
+    with pytest.raises(ServerFullError) as full:
         await instances.open("made", opened_by="controller")
     assert full.value.retry_after_s == 10
 

@@ -17,7 +17,7 @@ from upstream.own_process import Reply, Served, served
 
 from awm_hub import aio
 from awm_hub.environment import Environment
-from awm_hub.runtime import jobs
+from awm_hub.runtime import Options, jobs
 from awm_hub.trajectory import ToolResult
 
 _SHOWN = 500
@@ -99,12 +99,19 @@ async def example_series(environment: Environment) -> dict[str, list[Call]]:
     }
 
 
-async def compare(environment: Environment, series: Mapping[str, Iterable[Call]], folder: Path) -> Parity:
+async def compare(
+    environment: Environment,
+    series: Mapping[str, Iterable[Call]],
+    folder: Path,
+    *,
+    options: Options | None = None,
+    their_code: str | None = None,
+) -> Parity:
     """Run every series on both sides, each from the environment's initial state."""
     compared: list[Compared] = []
     different = []
-    with served(environment.code, environment.database, environment.clock, folder) as upstream:
-        async with await aio.launch(environment) as instance:
+    with served(their_code or environment.code, environment.database, environment.clock, folder) as upstream:
+        async with await aio.launch(environment, options=options) as instance:
             for name, calls in series.items():
                 await instance.reset()
                 upstream.start_from(environment.database)

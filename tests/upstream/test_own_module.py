@@ -1,13 +1,15 @@
 """A module with every trap answers as it does in a process of its own."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from making import CLOCK, make_environment
 from upstream.parity import Call, Parity, compare, example_series
 
 from awm_hub.environment import Environment, SeedTable, Table
-from awm_hub.runtime import jobs
+from awm_hub.runtime import Options, jobs
 
 BIKES_DDL = """
 CREATE TABLE bikes (
@@ -94,20 +96,61 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def workshop() -> Environment:
-    return await make_environment(REQUEST.code or "", REQUEST)
+@pytest.fixture(scope="module")
+def environment() -> Environment:
+    return asyncio.run(make_environment(REQUEST.code or "", REQUEST))
 
 
-def differences(parity: Parity) -> list[Any]:
-    return [(c.call, c.ours, c.reply) for c in parity.differing]
+def described(parity: Parity) -> list[tuple[str, str, str]]:
+    return [(c.call.tool, c.ours.type, c.theirs) for c in parity.differing]
 
 
-async def test_every_call_answers_as_in_a_process_of_its_own(tmp_path: Path) -> None:
-    environment = await workshop()
-    series = {"by hand": [Call(tool, arguments) for tool, arguments, _ in CALLS], **await example_series(environment)}
-    parity = await compare(environment, series, tmp_path)
-    assert differences(parity) == []
+async def test_every_call_answers_as_in_a_process_of_its_own(environment: Environment, tmp_path: Path) -> None:
+    by_hand = [Call(tool, arguments) for tool, arguments, _ in CALLS]
+    parity = await compare(environment, {"by hand": by_hand, **await example_series(environment)}, tmp_path)
+    assert parity.differing == []
     assert parity.different_databases == ()
     assert {c.call.tool for c in parity.calls} == {tool.name for tool in environment.tools}
-    by_hand = [(c.call.tool, dict(c.call.arguments), c.ours.type) for c in parity.calls if c.series == "by hand"]
-    assert by_hand == CALLS
+    types = [(c.call.tool, c.call.arguments, c.ours.type) for c in parity.calls if c.series == "by hand"]
+    assert types == CALLS
+
+
+async def test_a_difference_in_answers_or_rows_is_seen(environment: Environment, tmp_path: Path) -> None:
+    changed = (REQUEST.code or "").replace('"two"', '"three"').replace("price=repair.price", "price=repair.price + 1")
+    calls = [
+        Call("get_form", {"form": "stream"}),
+        Call("add_repair_again", REPAIR),
+        Call("get_form", {"form": "plain"}),
+    ]
+    parity = await compare(environment, {"changed": calls}, tmp_path, their_code=changed)
+    assert described(parity) == [("get_form", "ok", "ok")]
+    assert parity.different_databases == ("changed",)
+
+
+async def test_types_are_stricter_here_unless_lenient(environment: Environment, tmp_path: Path) -> None:
+    calls = [
+        Call("list_bikes", {"limit": "5", "newestFirst": "true"}),
+        Call("add_repair_again", {**REPAIR, "price": "7.5"}),
+        Call("get_bike", {"bike_id": "1"}),
+    ]
+    (tmp_path / "strict").mkdir()
+    strict = await compare(environment, {"as text": calls}, tmp_path / "strict")
+    assert described(strict) == [(call.tool, "invalid_call", "ok") for call in calls]
+    (tmp_path / "lenient").mkdir()
+    lenient = await compare(environment, {"as text": calls}, tmp_path / "lenient", options=Options(lenient=True))
+    assert described(lenient) == []
+
+
+async def test_integers_that_no_database_holds_stop_before_the_code_here(
+    environment: Environment, tmp_path: Path
+) -> None:
+    parity = await compare(environment, {"large": [Call("get_bike", {"bike_id": 2**63})]}, tmp_path)
+    assert described(parity) == [("get_bike", "invalid_call", "fault")]
+
+
+def test_tools_pushed_out_or_shadowed_by_other_routes_are_named() -> None:
+    report = asyncio.run(jobs.build(REQUEST))
+    assert report.dropped_tools == ("add_repair",)
+    assert report.shadowed_tools == ("add_repair_again", "search_bikes")
+    assert report.row_counts == {"bikes": 3, "repairs": 2, "log_entries": 1}
+    assert (report.hidden_state, report.load_error) == (False, None)

@@ -1,0 +1,1 @@
+"""Environments for benchmarks, one source folder each under `environments/`."""
