@@ -70,6 +70,9 @@ async def _build(source: Source, trust_remote_code: bool) -> jobs.BuildReport:
     if not report.tools:
         why = report.load_error or "it defines no public function"
         raise SourceError(f"{source.id}/tools.py has no tools: {why}", next_step="mend tools.py")
+    if report.hidden_state and source.interface == "functions":
+        message = f"{source.id}/tools.py changes a variable of the module, which no reset takes back"
+        raise SourceError(message, next_step="keep all state in the database")
     if len(report.image) > schema.MAX_IMAGE_BYTES:
         raise SourceError(f"{source.id}: the database is larger than {schema.MAX_IMAGE_BYTES} bytes")
     return report

@@ -142,9 +142,9 @@ class ImageBuilder:
         try:
             code = load_code(request["interface"], request["code"], lambda: self._db, loop)
             tools = code.specifications()
+            extra["hidden_state"] = has_module_state(request["code"])
             if request["interface"] == "fastapi":
                 extra["dropped_tools"], extra["shadowed_tools"] = code.routes_without_tool(), code.shadowed_tools()
-                extra["hidden_state"] = has_module_state(request["code"])
         except CallDeadline:
             raise
         except BaseException as error:

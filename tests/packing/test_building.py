@@ -306,3 +306,9 @@ async def test_changes_read_as_json_and_as_attributes(shelf):
     verifiers = verifiers.replace("    row =", "    if not changes:\n        return {'result': 'others'}\n    row =")
     environment = await build(shelf(tasks_toml=task(solution=SET_STOCK), verifiers_py=verifiers))
     assert environment.task("a").verifier("decision") is not None
+
+
+async def test_state_outside_the_database_is_refused(shelf):
+    tools = '_seen = []\n\n\ndef look(db) -> int:\n    """Look."""\n    _seen.append(1)\n    return len(_seen)\n'
+    with pytest.raises(SourceError, match="changes a variable of the module"):
+        await build(shelf(tools_py=tools))
