@@ -8,7 +8,7 @@ be judged raises `JudgeError` and is never a reward.
 
 import functools
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from awm_hub import hub
@@ -53,7 +53,7 @@ async def judge_async(
     """
     if judge not in JUDGES:
         raise UsageError(f"no judge named {judge!r}", next_step=f"choose one of {', '.join(JUDGES)}")
-    case = await _open_case(trajectory, environment)
+    case = await _open_case(trajectory, environment, judge)
     if trajectory.termination == "environment_fault":
         evidence = Evidence(diff=case.changes)
         return Verdict(
@@ -71,7 +71,9 @@ class _Case:
     trajectory: Trajectory
     initial: bytes = field(repr=False)
     final: bytes = field(repr=False)
-    changes: StateDiff
+    changes: StateDiff = field(default_factory=StateDiff)
+    comparison: jobs.Comparison | None = None
+    """With the solution's ending, where the decision is derived from it."""
 
     @property
     def is_trusted(self) -> bool:
@@ -79,7 +81,7 @@ class _Case:
         return self.trajectory.tier == "process"
 
 
-async def _open_case(trajectory: Trajectory, given: Environment | None) -> _Case:
+async def _open_case(trajectory: Trajectory, given: Environment | None, judge: str) -> _Case:
     environment = given or trajectory.environment or _bundled(trajectory.environment_id)
     if environment.content_hash != trajectory.environment_hash:
         raise JudgeError(
@@ -94,15 +96,35 @@ async def _open_case(trajectory: Trajectory, given: Environment | None) -> _Case
         initial = await jobs.prepare_image(
             environment.database, task.setup, environment.clock, trust_remote_code=trusted
         )
-        final = pages.apply(initial, trajectory.database_delta)
-        changes = await jobs.state_diff(
-            initial, final, volatile=environment.volatile_columns, trust_remote_code=trusted
+        case = _Case(
+            environment=environment,
+            task=task,
+            trajectory=trajectory,
+            initial=initial,
+            final=pages.apply(initial, trajectory.database_delta),
         )
+        return await _compared(case, judge)
     except (UnknownNameError, RecordError, SandboxError) as error:
         raise JudgeError(f"the ending cannot be read: {error.message}") from error
-    return _Case(
-        environment=environment, task=task, trajectory=trajectory, initial=initial, final=final, changes=changes
+
+
+async def _compared(case: _Case, judge: str) -> _Case:
+    """With the changes, and compared with the solution's ending where the decision is derived from it."""
+    volatile, task = case.environment.volatile_columns, case.task
+    by_function = judge == "decision" and task.verifier("decision") is not None
+    if by_function or task.solution is None or case.trajectory.termination == "environment_fault":
+        changes = await jobs.state_diff(case.initial, case.final, volatile=volatile, trust_remote_code=case.is_trusted)
+        return replace(case, changes=changes)
+    comparison = await jobs.compare_endings(
+        case.initial,
+        await _solution_ending(case),
+        case.final,
+        volatile=volatile,
+        free=task.free,
+        kind=task.kind,
+        trust_remote_code=case.is_trusted,
     )
+    return replace(case, changes=comparison.changes, comparison=comparison)
 
 
 def _bundled(environment_id: str) -> Environment:
@@ -117,7 +139,8 @@ def _bundled(environment_id: str) -> Environment:
 async def _decide(case: _Case, judge: str) -> Verdict:
     task = case.task
     signals = await _verify(case, "signals") if task.verifier("signals") else None
-    decision = await (_by_function(case) if judge == "decision" and task.verifier("decision") else _derived(case))
+    by_function = judge == "decision" and task.verifier("decision") is not None
+    decision = await _by_function(case) if by_function else _derived(case)
     matches = None if task.answer is None else answer_matches(task.answer, task.answer_order, case.trajectory.answer)
     outcome, reasoning = _outcome(case, decision, matches)
     evidence = Evidence(diff=case.changes, signals=signals, decision=decision, answer_matches=matches)
@@ -153,26 +176,13 @@ async def _by_function(case: _Case) -> dict[str, Any]:
     return {**found, "by": "function"}
 
 
-async def _derived(case: _Case) -> dict[str, Any]:
-    if case.task.solution is None:
+def _derived(case: _Case) -> dict[str, Any]:
+    if case.comparison is None:
         raise JudgeError(
             f"task {case.task.id} has no decision function and no solution", next_step="judge it with an LLM judge"
         )
-    expected = await _solution_ending(case)
-    try:
-        comparison = await jobs.same_ending(
-            case.initial,
-            expected,
-            case.final,
-            volatile=case.environment.volatile_columns,
-            free=case.task.free,
-            kind=case.task.kind,
-            trust_remote_code=case.is_trusted,
-        )
-    except SandboxError as error:
-        raise JudgeError(f"the ending cannot be compared: {error.message}") from error
-    result = "complete" if comparison.equal else "others"
-    return {"result": result, "reasons": list(comparison.differences), "by": "solution"}
+    result = "complete" if case.comparison.equal else "others"
+    return {"result": result, "reasons": list(case.comparison.differences), "by": "solution"}
 
 
 _endings: OrderedDict[tuple[str, str], bytes] = OrderedDict()

@@ -343,7 +343,7 @@ class Instance:
         """Turn a worker's untrusted answer into a result, and note what it did to the state."""
         if not _is_answer(found):
             return ToolResult(type="fault", code="protocol", message="the worker gave no answer to a call")
-        if found["type"] != "invalid_call":
+        if found["type"] != "invalid_call" or found["changed"]:
             self._calls_count += 1
         if found["changed"]:
             self._state_version += 1

@@ -27,11 +27,11 @@ __all__ = [
     "Problem",
     "VerifierError",
     "build",
+    "compare_endings",
     "dump",
     "logical_hash",
     "prepare_image",
     "query",
-    "same_ending",
     "state_diff",
     "verify",
 ]
@@ -52,6 +52,8 @@ class Comparison:
 
     equal: bool
     differences: tuple[str, ...]
+    changes: StateDiff
+    """Of the actual ending against the initial state, `volatile` columns left out."""
 
 
 async def run_job(op: str, *, interface: str = "functions", trust_remote_code: bool = False, **fields: Any) -> Any:
@@ -197,7 +199,7 @@ async def query(
     return found
 
 
-async def same_ending(
+async def compare_endings(
     initial: bytes,
     expected: bytes,
     actual: bytes,
@@ -207,12 +209,12 @@ async def same_ending(
     kind: str | None = None,
     trust_remote_code: bool = False,
 ) -> Comparison:
-    """Whether the changes of two endings are the same, by the rules of the derived decision.
+    """Whether two endings make the same changes, by the rules of the derived decision; and which `actual` makes.
 
     Raises:
         ImageError: an image cannot be read.
     """
-    found = await _run_read(
+    found = await _read(
         "compare",
         trust_remote_code=trust_remote_code,
         initial=initial,
@@ -222,7 +224,11 @@ async def same_ending(
         free=list(free),
         kind=kind,
     )
-    return Comparison(equal=bool(found["equal"]), differences=tuple(found["differences"]))
+    return Comparison(
+        equal=found["equal"] is True,
+        differences=tuple(str(d) for d in found["differences"]),
+        changes=StateDiff.from_dict(found["changes"]),
+    )
 
 
 async def verify(

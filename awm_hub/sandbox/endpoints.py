@@ -81,6 +81,11 @@ class EndpointsCode:
                 found.add(_operation_id(route))
         return sorted(found)
 
+    def close(self) -> None:
+        """End the task that start-up left behind; the app is not called after this."""
+        self._kept_tasks.clear()
+        self._end_tasks(at_once=True)
+
     def forget(self, db: InstanceConnection) -> None:
         """Nothing: no connection is kept between calls."""
 

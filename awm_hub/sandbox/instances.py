@@ -122,12 +122,21 @@ class Hosting:
             return Answer(type="invalid_call", code="invalid_arguments", message=str(error))
         except RecursionError:
             return Answer(type="invalid_call", code="invalid_arguments", message="the arguments are nested too deeply")
+        if not self.options["null_as_omitted"] and (nulls := self._nulls_outside_body(tool, checked)):
+            message = f"{', '.join(nulls)}: null has no form outside the body"
+            return Answer(type="invalid_call", code="invalid_arguments", message=message)
         instance.calls_count += 1
         self.clock.set_calls(instance.calls_count)
         randomness.seed_call(instance.seed, instance.calls_count)
         instance.db.set_read_only(tool in self.read_tools)
         answer: Answer = self.code.call(instance.db, tool, checked, self.limits["output_bytes"])
         return Answer(**{**answer.__dict__, "coerced": coerced})
+
+    def _nulls_outside_body(self, tool: str, arguments: dict[str, Any]) -> list[str]:
+        if self.interface != "fastapi":
+            return []
+        places = self.code.operations[tool].places
+        return [name for name, value in arguments.items() if value is None and "body" not in places.get(name, ())]
 
     def _open(self, image: bytes, is_functions: bool = True) -> InstanceConnection:
         code = self.code or FunctionsCode

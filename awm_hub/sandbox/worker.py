@@ -154,18 +154,15 @@ class Worker:
             plain = [{k: statediff.json_value(v) for k, v in row.items()} for row in rows]
             return json.dumps(plain, ensure_ascii=False)
 
-    def _op_compare(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _op_compare(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
             initial, expected, actual = (open_read_only(message[k]) for k in ("initial", "expected", "actual"))
+            volatile, free = frozenset(message["volatile"]), frozenset(message["free"])
             equal, differences = endings.same_ending(
-                initial,
-                expected,
-                actual,
-                volatile=frozenset(message["volatile"]),
-                free=frozenset(message["free"]),
-                kind=message["kind"],
+                initial, expected, actual, volatile=volatile, free=free, kind=message["kind"]
             )
-            return {"equal": equal, "differences": differences}
+            changes = statediff.diff(initial, actual, volatile=volatile)
+            return json.dumps({"equal": equal, "differences": differences, "changes": changes}, ensure_ascii=False)
 
 
 def main(connection: socket.socket, order: dict[str, Any]) -> None:

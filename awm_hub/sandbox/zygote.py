@@ -122,6 +122,7 @@ def _warm_up() -> None:
     for arguments in ({"n": 1, "text": "x"}, {"n": "x"}):
         code.call(db, "add", arguments, 10**6)
     code.specifications()
+    code.close()
     loop.close()
     os.environ.pop("DATABASE_PATH", None)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from making import make_environment
+from making import make_environment, notes_request
 
 from awm_hub import aio
 from awm_hub.environment import Call, Task
@@ -404,3 +404,33 @@ async def test_a_cancelled_call_does_not_disturb_the_next_one(environment) -> No
                 await call
         assert await texts(instance) == ["first", "second", "meanwhile"]
         assert [step.tool for step in instance.steps] == ["spin", "add_note", "list_notes"]
+
+
+FASTAPI_CODE = """
+import os
+from fastapi import FastAPI, Query
+from sqlalchemy import create_engine, text
+from sqlalchemy.orm import sessionmaker
+
+engine = create_engine(os.getenv("DATABASE_PATH", "sqlite:///x.db"))
+SessionLocal = sessionmaker(bind=engine)
+app = FastAPI()
+
+
+@app.get("/count", operation_id="count")
+async def count(longer_than: int | None = Query(None)) -> int:
+    session = SessionLocal()
+    found = session.execute(text("SELECT count(*) FROM notes WHERE length(text) > :n"), {"n": longer_than or 0}).scalar()
+    session.close()
+    return found
+"""
+
+
+async def test_null_for_an_optional_query_parameter_means_left_out_unless_told_otherwise() -> None:
+    environment = await make_environment(FASTAPI_CODE, notes_request(FASTAPI_CODE, interface="fastapi"))
+    async with await aio.launch(environment) as instance:
+        assert (await instance.call_tool("count", {"longer_than": None})).value == 2
+        assert (await instance.trajectory()).options["null_as_omitted"] is True
+    async with await aio.launch(environment, options=Options(null_as_omitted=False)) as instance:
+        assert (await instance.call_tool("count", {"longer_than": None})).type == "invalid_call"
+        assert (await instance.call_tool("count", {"longer_than": 5})).value == 1

@@ -200,8 +200,8 @@ async def disconnected(request: Request):
 
 
 @app.get("/function", operation_id="sync_endpoint")
-def sync_endpoint(function: str, func: str = "x"):
-    return [function, func]
+def sync_endpoint(function: str):
+    return function
 
 
 @app.get("/regexp", operation_id="regexp")
@@ -347,7 +347,7 @@ async def test_the_client_stays_connected_until_the_answer(instance: aio.Instanc
 
 
 async def test_sync_endpoints_take_arguments_of_any_name(instance: aio.Instance) -> None:
-    assert (await instance.call_tool("sync_endpoint", {"function": "a", "func": "b"})).value == ["a", "b"]
+    assert (await instance.call_tool("sync_endpoint", {"function": "a"})).value == "a"
 
 
 async def test_a_middleware_that_swallows_everything_does_not_hide_a_limit() -> None:
