@@ -14,7 +14,7 @@ from awm_hub.environment import Environment
 from awm_hub.judging import judge_async
 from awm_hub.runtime import Limits
 from awm_hub.runtime.pool import LocalPool, PoolCall
-from awm_hub.runtime.workers import Workers
+from awm_hub.runtime.workers import Workers, current_workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,27 +79,29 @@ async def verbs(subject: Subject, *, repeat: int) -> AsyncIterator[Figure]:
         trajectory = await instance.trajectory()
         await judge_async(trajectory)
         yield figure("judge", await our_meter().repeat(min(repeat, 30), lambda: judge_async(trajectory)))
+    current_workers().stop()
 
 
 async def density(subject: Subject, counts: Sequence[int]) -> AsyncIterator[Figure]:
-    """Memory per live instance of one environment, as their number grows."""
+    """Memory per live instance of one environment, as their number grows; each has answered one call."""
     for count in counts:
-        async with LocalPool(most_instances=count + 1) as pool:
-            await pool.release([await pool.acquire(subject.environment)])
+        before = private_mb(our_processes())
+        async with LocalPool(most_instances=count) as pool:
             started = time.perf_counter()
             instances = await asyncio.gather(*(pool.acquire(subject.environment, seed=n) for n in range(count)))
             seconds = time.perf_counter() - started
             await pool.call([_read(subject, instance) for instance in instances])
             used = private_mb(our_processes())
-            yield Figure(
-                name="memory per instance",
-                way="ours",
-                environment=subject.interface,
-                unit="MB",
-                value=used / count,
-                count=count,
-                note=f"all processes {used:.0f} MB; opened in {seconds:.2f} s",
-            )
+            workers = pool.usage.workers
+        yield Figure(
+            name="memory per instance",
+            way="ours",
+            environment=subject.interface,
+            unit="MB",
+            value=(used - before) / count,
+            count=count,
+            note=f"{workers} workers; all processes {used:.0f} MB; opened in {seconds:.2f} s",
+        )
 
 
 async def throng(subject: Subject, *, environments: int, instances: int, calls: int) -> AsyncIterator[Figure]:

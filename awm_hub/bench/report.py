@@ -42,7 +42,7 @@ class BenchReport:
                 mine = _nearest(ours, figure.count)
                 if mine is None:
                     continue
-                label = f"{name}, {figure.count} instances" if name != "reset" else name
+                label = name if name in ("reset", "call") else f"{name}, {figure.count} at once"
                 if name == "memory per instance":
                     label += f" (ours at {mine.count})"
                 yield label, figure.value / mine.value

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -146,7 +147,7 @@ async def figures(subject: Subject, *, count: int, repeat: int) -> AsyncIterator
             await instance.call(tool, arguments)
         for instance in live.instances:
             await calls.repeat(max(1, repeat // count), lambda i=instance: i.call(tool, arguments))  # type: ignore[misc]
-        yield figure("call", calls, f"{count} live instances, MCP over HTTP")
+        yield replace(figure("call", calls, f"{count} live, over MCP and HTTP"), count=count)
         used = private_mb(live.pids())
         yield Figure(
             name="memory per instance",

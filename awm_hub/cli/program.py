@@ -37,6 +37,7 @@ VERBS = {
     "pack": "pack",
     "unpack": "unpack",
     "new": "new",
+    "bench": "bench",
 }
 """Verb → module of this package."""
 

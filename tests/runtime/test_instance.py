@@ -420,7 +420,8 @@ app = FastAPI()
 @app.get("/count", operation_id="count")
 async def count(longer_than: int | None = Query(None)) -> int:
     session = SessionLocal()
-    found = session.execute(text("SELECT count(*) FROM notes WHERE length(text) > :n"), {"n": longer_than or 0}).scalar()
+    sql = text("SELECT count(*) FROM notes WHERE length(text) > :n")
+    found = session.execute(sql, {"n": longer_than or 0}).scalar()
     session.close()
     return found
 """
