@@ -393,12 +393,14 @@ class Instance:
         image, calls_count = self._base
         generation = await self._worker.ready()
         await self._worker.keep_image(self._image_key, self._initial)
-        await self._worker.request("close", instance=self._name)
         await self._worker.request(
-            "create", instance=self._name, key=self._image_key, seed=self.seed, calls_count=calls_count
+            "create",
+            instance=self._name,
+            key=self._image_key,
+            image=None if image is self._initial else image,
+            seed=self.seed,
+            calls_count=calls_count,
         )
-        if image is not self._initial:
-            await self._worker.request("restore", instance=self._name, image=image, calls_count=calls_count)
         for call in self._log:
             await self._worker.request(
                 "call",

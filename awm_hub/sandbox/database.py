@@ -14,6 +14,7 @@ from awm_hub.sandbox.clock import FrozenClock
 from awm_hub.sandbox.deadline import Deadline
 
 PAGE_BYTES = 1024
+_MAX_CELL_BYTES = 64 * 2**20
 _connect = sqlite3.connect
 Isolation = Literal["DEFERRED"] | None
 """None: the runtime begins and commits; DEFERRED: the driver begins, as upstream's modules expect."""
@@ -28,6 +29,8 @@ class InstanceConnection(sqlite3.Connection):
 
     is_trusted = True
     is_read_only = False
+    is_bounded = False
+    max_bytes = 0
 
     def close(self) -> None:
         """Nothing: the connection belongs to the runtime."""
@@ -35,6 +38,16 @@ class InstanceConnection(sqlite3.Connection):
     def really_close(self) -> None:
         """Close the connection."""
         sqlite3.Connection.close(self)
+
+    def bound(self) -> None:
+        """Bound the database's size.
+
+        Raises:
+            sqlite3.DatabaseError: it is no database.
+        """
+        (page_bytes,) = self.execute("PRAGMA page_size").fetchone()
+        self.execute(f"PRAGMA max_page_count = {self.max_bytes // page_bytes}")
+        self.is_bounded = True
 
     def abandon_call(self) -> None:
         """Take back whatever an interrupted call has left open."""
@@ -52,7 +65,9 @@ class InstanceConnection(sqlite3.Connection):
             self.is_trusted = True
 
     def set_read_only(self, read_only: bool) -> None:
-        """Switch `query_only`, if it is not as wanted already."""
+        """Switch `query_only`, if it is not as wanted already; before the first write, bound the database's size."""
+        if not read_only and not self.is_bounded:
+            self.bound()
         if read_only != self.is_read_only:
             self.execute(f"PRAGMA query_only = {int(read_only)}")
             self.is_read_only = read_only
@@ -69,14 +84,11 @@ def open_image(
 ) -> InstanceConnection:
     """A private copy of a database image, with clock, randomness and guards.
 
-    Raises:
-        sqlite3.DatabaseError: the image is no database.
+    Nothing here makes SQLite read the schema, which is most of what a database costs: that is left to the first call.
     """
     db = _connect(":memory:", factory=InstanceConnection, check_same_thread=False, isolation_level=isolation_level)
     db.deserialize(image)
-    db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
-    db.execute(f"PRAGMA max_page_count = {max_bytes // page_bytes}")
+    db.max_bytes = max_bytes
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute(f"PRAGMA foreign_keys = {int(foreign_keys)}")
     db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -122,6 +134,7 @@ def open_read_only(image: bytes, clock: FrozenClock | None = None) -> sqlite3.Co
     db.row_factory = sqlite3.Row
     if clock is not None:
         clock.bind(db)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_CELL_BYTES)
     db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     db.execute("PRAGMA query_only = ON")
     return db

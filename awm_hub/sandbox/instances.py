@@ -1,7 +1,9 @@
 """The instances inside one worker: one environment's code, many private databases.
 
 An instance's state is (database, number of calls dispatched): the number is the clock's offset and the seed of the next
-call's random numbers. Reset, restore and fork therefore only open an image and set a number.
+call's random numbers. Reset, restore and fork therefore only open an image and set a number. What else a connection
+remembers (settings, temporary tables, the last inserted row) is taken from it after every call, so that an instance
+goes on in the same way whether its connection is old or new.
 """
 
 import asyncio
@@ -15,12 +17,18 @@ from typing import Any
 from awm_hub.sandbox import randomness
 from awm_hub.sandbox.arguments import ArgumentCheck, InvalidArguments
 from awm_hub.sandbox.clock import FrozenClock
-from awm_hub.sandbox.database import InstanceConnection, deny_control, guard_new_connections, open_image
+from awm_hub.sandbox.database import PAGE_BYTES, InstanceConnection, deny_control, guard_new_connections, open_image
 from awm_hub.sandbox.deadline import CallDeadline, Deadline
 from awm_hub.sandbox.functions import FunctionsCode
 from awm_hub.sandbox.results import Answer, fault, fault_from
 
 _BATCH_S = 1.0
+_SETTLING_S = 5.0
+_MARKS = {"functions": ("schema_version",), "fastapi": ("schema_version", "user_version", "application_id")}
+"""Numbers in the database that tell of changes which SQLite does not count as changed rows."""
+_BOUNDARY = f"PRAGMA temp.page_size = {PAGE_BYTES}", "CREATE TEMP TABLE call_boundary (id INTEGER PRIMARY KEY)"
+# sets last_insert_rowid() back, which nothing else does; the driver begins no transaction before a WITH
+_FORGET_ROW = "WITH none AS (SELECT 0) REPLACE INTO temp.call_boundary SELECT * FROM none"
 
 
 @dataclass(kw_only=True)
@@ -30,6 +38,8 @@ class LiveInstance:
     db: InstanceConnection
     seed: int
     calls_count: int = 0
+    marks: tuple[int, ...] | None = None
+    """What `_MARKS` were after the last call; None: not looked up yet."""
 
 
 @dataclass(kw_only=True)
@@ -51,20 +61,15 @@ class Hosting:
         """Execute the module; `fastapi` modules get a scratch copy of the image for their start-up."""
         guard_new_connections(self.deadline, self.clock, self.limits["database_bytes"])
         with self.deadline.running(self.limits["load_s"]):
+            self._open(image).bound()
             self.code = load_code(self.interface, code, lambda: self._open(image, is_functions=False), loop)
         self.checks = {t["name"]: ArgumentCheck(json.loads(t["input_schema"])) for t in tools}
         self.read_tools = frozenset(t["name"] for t in tools if t["effect"] == "read")
 
-    def create(self, name: str, image: str, seed: int, calls_count: int) -> None:
-        """A new instance from a kept image."""
-        self.clock.set_calls(calls_count)
-        self.instances[name] = LiveInstance(db=self._open(self.images[image]), seed=seed, calls_count=calls_count)
-
-    def restore(self, name: str, image: bytes, calls_count: int) -> None:
-        """Put an instance into another state."""
-        found = self.instances[name]
-        self._drop(found.db)
-        found.db, found.calls_count = self._open(image), calls_count
+    def create(self, name: str, image: bytes, seed: int, calls_count: int) -> None:
+        """An instance in a given state, in place of the one that had the name."""
+        self.close(name)
+        self.instances[name] = LiveInstance(db=self._open(image), seed=seed, calls_count=calls_count)
 
     def close(self, name: str) -> None:
         """Forget an instance."""
@@ -87,17 +92,19 @@ class Hosting:
         instance = self.instances[name]
         if calls_count is not None:
             instance.calls_count = calls_count - 1
-        before, started = instance.db.total_changes, time.perf_counter()
-        answer = self._answer(instance, tool, arguments)
-        # a rollback takes back every change of a `functions` call; `fastapi` code may have committed before failing
-        may_change = answer.type == "ok" or self.interface == "fastapi"
+        count, started = instance.calls_count, time.perf_counter()
+        answer, changed = self._answer(instance, tool, arguments), False
+        if tool in self.checks and tool not in self.read_tools:
+            changed = self._settle(instance, answer)
+        if answer.type == "invalid_call" and not changed:
+            instance.calls_count = count
         return {
             "type": answer.type,
             "value": answer.value,
             "code": answer.code,
             "message": answer.message,
             "coerced": answer.coerced,
-            "changed": may_change and instance.db.total_changes != before,
+            "changed": changed,
             "seconds": time.perf_counter() - started,
         }
 
@@ -105,15 +112,28 @@ class Hosting:
         check = self.checks.get(tool)
         if check is None:
             return Answer(type="invalid_call", code="unknown_tool", message=f"unknown tool {tool!r}")
+        self._prepare(instance, tool)
         try:
             with self.deadline.running(self.limits["call_soft_s"], self.limits["call_steps"]):
                 answer = self._dispatch(instance, tool, check, json.loads(arguments))
-        except CallDeadline as error:
+                is_overdue = self.deadline.is_overdue()
+        except BaseException as error:
             instance.db.abandon_call()
+            if not isinstance(error, CallDeadline):
+                raise
             return fault_from(error)
-        if answer.code == "deadline" and self.deadline.is_out_of_steps:
+        # an interruption may have come out as another error: SQLite hides those of its functions
+        if answer.type != "ok" and self.deadline.is_out_of_steps:
             return fault("statement_limit", "the call's SQL statements were interrupted at their limit of steps")
-        return answer
+        return fault_from(CallDeadline()) if answer.type != "ok" and is_overdue else answer
+
+    def _prepare(self, instance: LiveInstance, tool: str) -> None:
+        """Set everything that a call starts from, out of reach of its deadline."""
+        self.clock.set_calls(instance.calls_count + 1)
+        randomness.seed_call(instance.seed, instance.calls_count + 1)
+        if tool not in self.read_tools and instance.marks is None:
+            instance.marks = self._marks(instance.db)
+        instance.db.set_read_only(tool in self.read_tools)
 
     def _dispatch(self, instance: LiveInstance, tool: str, check: ArgumentCheck, arguments: dict[str, Any]) -> Answer:
         try:
@@ -126,11 +146,42 @@ class Hosting:
             message = f"{', '.join(nulls)}: null has no form outside the body"
             return Answer(type="invalid_call", code="invalid_arguments", message=message)
         instance.calls_count += 1
-        self.clock.set_calls(instance.calls_count)
-        randomness.seed_call(instance.seed, instance.calls_count)
-        instance.db.set_read_only(tool in self.read_tools)
         answer: Answer = self.code.call(instance.db, tool, checked, self.limits["output_bytes"])
         return Answer(**{**answer.__dict__, "coerced": coerced})
+
+    def _settle(self, instance: LiveInstance, answer: Answer) -> bool:
+        """Leave nothing of a call outside the database; whether the call may have changed that."""
+        with self.deadline.running(_SETTLING_S):
+            self._set_back(instance.db)
+            before, instance.marks = instance.marks, self._marks(instance.db)
+            moved = instance.marks != before
+            if _pragma(instance.db, "temp.schema_version") != 1:
+                self._reopen(instance)
+            elif moved:
+                instance.db.execute(_FORGET_ROW)
+                instance.marks = self._marks(instance.db)
+        # a rollback takes back every change of a `functions` call; `fastapi` code may have committed before failing,
+        # and a deadline may have struck on the way out
+        return moved and (answer.type == "ok" or self.interface == "fastapi" or answer.code == "deadline")
+
+    def _marks(self, db: InstanceConnection) -> tuple[int, ...]:
+        """Differs from an earlier one if there may be changes."""
+        return db.total_changes, *(_pragma(db, mark) for mark in _MARKS[self.interface])
+
+    def _set_back(self, db: InstanceConnection) -> None:
+        """Take back settings that code may have changed."""
+        db.text_factory = str
+        if self.interface == "functions":
+            db.row_factory = sqlite3.Row
+        else:
+            db.row_factory, db.isolation_level = None, self.code.isolation_level
+            db.execute(f"PRAGMA foreign_keys = {int(self.code.foreign_keys)}")
+
+    def _reopen(self, instance: LiveInstance) -> None:
+        """The same database behind a new connection."""
+        image = instance.db.serialize()
+        self._drop(instance.db)
+        instance.db, instance.marks = self._open(image), None
 
     def _nulls_outside_body(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         if self.interface != "fastapi":
@@ -149,6 +200,8 @@ class Hosting:
             isolation_level=code.isolation_level if is_functions else "DEFERRED",
             max_bytes=self.limits["database_bytes"],
         )
+        for statement in _BOUNDARY:
+            db.execute(statement)
         if is_functions:
             db.row_factory = sqlite3.Row
             deny_control(db)
@@ -158,6 +211,10 @@ class Hosting:
         if self.interface == "fastapi":
             self.code.forget(db)
         db.really_close()
+
+
+def _pragma(db: InstanceConnection, name: str) -> int:
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def load_code(interface: str, code: str, open_scratch: Any, loop: asyncio.AbstractEventLoop) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 from awm_hub.sandbox import endings, frames, randomness, seal, statediff, verification
 from awm_hub.sandbox.building import ImageBuilder, row_counts
+from awm_hub.sandbox.clock import FrozenClock
 from awm_hub.sandbox.database import open_read_only
 from awm_hub.sandbox.deadline import CallDeadline, Deadline
 from awm_hub.sandbox.instances import Hosting, start_clock
@@ -40,8 +41,10 @@ class Worker:
     def _send(self, answer: dict[str, Any]) -> None:
         try:
             frames.send(self._connection, answer)
-        except frames.FrameError as error:
-            frames.send(self._connection, {"id": answer["id"], "error": "FrameError", "message": str(error)})
+        except UnicodeEncodeError:
+            frames.send(self._connection, _without_surrogates(answer))
+        except (frames.FrameError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            frames.send(self._connection, {"id": answer["id"], "error": "FrameError", "message": str(error)[:2000]})
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -72,7 +75,8 @@ class Worker:
         return True
 
     def _op_create(self, message: dict[str, Any]) -> bool:
-        self._hosted.create(message["instance"], message["key"], message["seed"], message["calls_count"])
+        image = message["image"] or self._hosted.images[message["key"]]
+        self._hosted.create(message["instance"], image, message["seed"], message["calls_count"])
         return True
 
     def _op_call(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -85,10 +89,6 @@ class Worker:
     def _op_export(self, message: dict[str, Any]) -> dict[str, Any]:
         found = self._hosted.instances[message["instance"]]
         return {"image": found.db.serialize(), "calls_count": found.calls_count}
-
-    def _op_restore(self, message: dict[str, Any]) -> bool:
-        self._hosted.restore(message["instance"], message["image"], message["calls_count"])
-        return True
 
     def _op_close(self, message: dict[str, Any]) -> bool:
         self._hosted.close(message["instance"])
@@ -123,40 +123,47 @@ class Worker:
             db.execute("PRAGMA temp_store = MEMORY")
             db.execute("PRAGMA foreign_keys = ON")
             clock.bind(db)
+            self._deadline.watch(db)
             for statement in message["statements"]:
                 db.execute(statement)
             return db.serialize()
 
     def _op_diff(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
-            initial, final = (open_read_only(message[side]) for side in ("initial", "final"))
+            initial, final = (self._opened(message[side]) for side in ("initial", "final"))
             return json.dumps(statediff.diff(initial, final, volatile=message["volatile"]), ensure_ascii=False)
 
     def _op_dump(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
-            return json.dumps(statediff.dump(open_read_only(message["image"]), message["max_rows"]), ensure_ascii=False)
+            found = statediff.dump(self._opened(message["image"]), message["max_rows"])
+            return json.dumps(found, ensure_ascii=False)
 
     def _op_summary(self, message: dict[str, Any]) -> dict[str, Any]:
         with self._deadline.running(message["seconds"]):
-            db = open_read_only(message["image"])
+            db = self._opened(message["image"])
             return {"logical_hash": statediff.logical_hash(db), "row_counts": row_counts(db)}
 
     def _op_hash(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
-            return statediff.logical_hash(open_read_only(message["image"]))
+            return statediff.logical_hash(self._opened(message["image"]))
 
     def _op_query(self, message: dict[str, Any]) -> str:
         clock = start_clock(message["clock_us"])
         clock.set_calls(message["calls_count"])
         with self._deadline.running(message["seconds"]):
-            db = open_read_only(message["image"], clock)
+            db = self._opened(message["image"], clock)
             rows = [dict(row) for row in db.execute(message["sql"]).fetchmany(message["max_rows"])]
             plain = [{k: statediff.json_value(v) for k, v in row.items()} for row in rows]
             return json.dumps(plain, ensure_ascii=False)
 
+    def _opened(self, image: bytes, clock: FrozenClock | None = None) -> sqlite3.Connection:
+        db = open_read_only(image, clock)
+        self._deadline.watch(db)
+        return db
+
     def _op_compare(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
-            initial, expected, actual = (open_read_only(message[k]) for k in ("initial", "expected", "actual"))
+            initial, expected, actual = (self._opened(message[k]) for k in ("initial", "expected", "actual"))
             volatile, free = frozenset(message["volatile"]), frozenset(message["free"])
             equal, differences = endings.same_ending(
                 initial, expected, actual, volatile=volatile, free=free, kind=message["kind"]
@@ -174,6 +181,7 @@ def main(connection: socket.socket, order: dict[str, Any]) -> None:
         if order["seal"]:
             sealed = seal.seal(memory_bytes=order["memory_bytes"])
         else:
+            seal.end_with_parent()
             seal.limit_resources(order["memory_bytes"])
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -183,6 +191,15 @@ def main(connection: socket.socket, order: dict[str, Any]) -> None:
     with contextlib.suppress(BaseException):
         worker.serve()
     os._exit(0)
+
+
+def _without_surrogates(value: Any) -> Any:
+    """The same with `?` for what has no UTF-8 form, such as in a message or a name that code of the row has chosen."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {key: _without_surrogates(part) for key, part in value.items()}
+    return [_without_surrogates(part) for part in value] if isinstance(value, list) else value
 
 
 def _keep_only(descriptor: int) -> None:
