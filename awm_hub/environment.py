@@ -205,6 +205,13 @@ class Environment:
         """`train` or `test`."""
         return split_of(self.id)
 
+    @property
+    def briefing(self) -> str:
+        """What an agent is told before its task: the scenario, the rules, and what day it is there."""
+        now = f"It is {self.clock:%A}, {self.clock.day} {self.clock:%B %Y, %H:%M} (UTC)."
+        rules = f"Rules:\n{self.rules.strip()}" if self.rules.strip() else ""
+        return "\n\n".join(part for part in (self.title, self.description.strip(), rules, now) if part)
+
     def task(self, name: str) -> Task:
         """The task with this id, or whose id ends with it.
 

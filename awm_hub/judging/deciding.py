@@ -217,7 +217,7 @@ def _outcome(case: _Case, decision: dict[str, Any], matches: bool | None) -> tup
     reasons = [str(r) for r in decision.get("reasons", ())] if isinstance(decision.get("reasons"), list) else []
     if outcome is Outcome.COMPLETED and matches is False:
         return Outcome.AGENT_ERROR, "the database is right, but the answer is not the expected one"
-    if not case.changes and (barred := _barred(case, outcome)):
+    if barred := _barred(case, outcome):
         return Outcome.AGENT_ERROR, barred
     if outcome is Outcome.COMPLETED:
         return outcome, "database and answer are right" if matches else "the database is right"
@@ -225,8 +225,11 @@ def _outcome(case: _Case, decision: dict[str, Any], matches: bool | None) -> tup
 
 
 def _barred(case: _Case, outcome: Outcome) -> str | None:
-    """Why an attempt that changed nothing cannot have this outcome."""
+    """Why an attempt that changed nothing, or something in a query, cannot have this outcome."""
     kind = case.task.kind
+    if case.changes:
+        is_right = outcome is Outcome.COMPLETED and kind == "query"
+        return "something was changed, though the task only asks" if is_right else None
     if outcome is Outcome.COMPLETED and kind in ("change", "both"):
         return "nothing was changed, though the task asks for a change"
     if outcome is Outcome.PARTIALLY_COMPLETED and kind == "change":

@@ -41,7 +41,7 @@ async def _call_locked(items: Sequence[Item]) -> list[ToolResult]:
         for instance in sorted({item.instance for item in items}, key=lambda i: i._name):
             await stack.enter_async_context(instance._lock)
         for item in items:
-            item.instance._check_running()
+            item.instance.check_running()
         results: list[ToolResult] = []
         while len(results) < len(items):
             results += await _call_some(items[len(results) : len(results) + _FRAME_CALLS])

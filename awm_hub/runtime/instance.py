@@ -6,6 +6,7 @@ calls since.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 import uuid
@@ -16,7 +17,7 @@ from typing import Any, Self
 
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Environment, Task, ToolSpec
-from awm_hub.errors import EpisodeError, RecordError, UsageError, WorkerError
+from awm_hub.errors import EpisodeError, RecordError, SandboxError, UsageError, WorkerError
 from awm_hub.runtime import builds, jobs, pages
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.processes import OperationError, unbroken
@@ -26,6 +27,10 @@ from awm_hub.trajectory import RESULT_TYPES, StateDiff, Step, ToolResult, Trajec
 
 _LOGGED_CALLS = 64
 """Calls to repeat at most when an instance is rebuilt; then its state is fetched and kept instead."""
+_REBUILDS = 3
+"""Attempts to rebuild an instance in one process after another."""
+_UNREPEATABLE = {"deadline", "statement_limit", "memory_limit"}
+"""Faults at a point that another run of the same call may not reach: what such a call did cannot be repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +53,8 @@ class _LoggedCall:
     calls_count: int
     tool: str
     arguments: str
+    ending: tuple[str, str | None]
+    """Type and code of the result, which repeating it must give again."""
 
 
 async def launch(
@@ -133,6 +140,8 @@ class Instance:
         self._calls_count = self._state_version = 0
         self._generation = -1
         self._coercions: list[dict[str, Any]] = []
+        self._defect = ""
+        """Why it could not be rebuilt."""
 
     @property
     def worker_id(self) -> int:
@@ -162,7 +171,7 @@ class Instance:
 
     async def _call_and_record(self, name: str, arguments: Mapping[str, Any], thought: str | None) -> ToolResult:
         async with self._lock:
-            self._check_running()
+            self.check_running()
             return self._record(name, arguments, thought, await self._call(name, arguments))
 
     def _record(self, name: str, arguments: Mapping[str, Any], thought: str | None, result: ToolResult) -> ToolResult:
@@ -178,8 +187,7 @@ class Instance:
             self._base, self._log, self._steps = (self._initial, 0), [], ()
             self._calls_count = self._state_version = 0
             self._coercions, self.answer, self.is_ended = [], None, False
-            self._generation = -1
-            await self._live()
+            await self._begin_anew()
 
     async def snapshot(self) -> Snapshot:
         """The whole state, to be restored later."""
@@ -210,8 +218,7 @@ class Instance:
             self._log, self._steps = [], snapshot.steps
             self._calls_count, self._state_version = snapshot.calls_count, snapshot.state_version
             self.answer, self.is_ended = None, False
-            self._generation = -1
-            await self._live()
+            await self._begin_anew()
 
     async def fork(self) -> "Instance":
         """A second instance in the same state; from here on the two are independent."""
@@ -300,9 +307,14 @@ class Instance:
 
     def _check_open(self) -> None:
         if self.is_closed:
-            raise EpisodeError("this instance is closed", next_step="launch() makes another one")
+            raise EpisodeError(f"this instance is closed{self._defect}", next_step="launch() makes another one")
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
+        """See that a tool can be called.
+
+        Raises:
+            EpisodeError: the instance is closed or its episode has ended.
+        """
         self._check_open()
         if self.is_ended:
             raise EpisodeError("this episode has ended", next_step="reset() starts another one")
@@ -318,15 +330,19 @@ class Instance:
         except WorkerError as error:
             return replace(self._lost_call(error), seconds=time.perf_counter() - started)
         except OperationError as error:
+            self._generation = -1
             return ToolResult(type="fault", code=error.kind, message=error.message)
+        except SandboxError as error:
+            return self._lost_call(self._beyond_repair(error))
         result = self._take(found, name, text)
         await self._settle()
         return result
 
     async def _settle(self) -> None:
-        """Keep the state instead of the calls that led to it, when there are many."""
-        if len(self._log) >= _LOGGED_CALLS:
-            self._base, self._log = (await self._export(), self._calls_count), []
+        """Keep the state instead of the calls that led to it, when there are many or one cannot be repeated."""
+        if len(self._log) >= _LOGGED_CALLS or any(call.ending[1] in _UNREPEATABLE for call in self._log):
+            with contextlib.suppress(WorkerError):  # the log still leads there
+                self._base, self._log = (await self._export(), self._calls_count), []
 
     def _call_fields(self, name: str, text: str) -> dict[str, Any]:
         count = self._calls_count + 1
@@ -342,12 +358,14 @@ class Instance:
     def _take(self, found: Any, name: str, text: str) -> ToolResult:
         """Turn a worker's untrusted answer into a result, and note what it did to the state."""
         if not _is_answer(found):
+            self._generation = -1
             return ToolResult(type="fault", code="protocol", message="the worker gave no answer to a call")
         if found["type"] != "invalid_call" or found["changed"]:
             self._calls_count += 1
         if found["changed"]:
             self._state_version += 1
-            self._log.append(_LoggedCall(calls_count=self._calls_count, tool=name, arguments=text))
+            ending = (found["type"], found["code"])
+            self._log.append(_LoggedCall(calls_count=self._calls_count, tool=name, arguments=text, ending=ending))
         if found["coerced"]:
             self._coercions.append({"step": len(self._steps), "coerced": list(found["coerced"])})
         try:
@@ -372,21 +390,34 @@ class Instance:
                 if error.reason != "gone":
                     raise
 
+    async def _begin_anew(self) -> None:
+        """Go on from the base state; what code keeps outside its database ends with its process."""
+        if self._generation >= 0 and self._launching.has_hidden_state:
+            self._worker.stop()
+        self._generation = -1
+        await self._live()
+
     async def _live(self) -> None:
         """See that the current process holds this instance in its current state."""
+        if self.is_closed:
+            raise WorkerError(f"this instance is closed{self._defect}")
+        attempts = 0
         while await self._worker.ready() != self._generation:
             try:
                 await self._rebuild()
             except WorkerError as error:
-                if error.reason != "gone":
+                attempts += error.reason != "gone"
+                if attempts >= _REBUILDS:
                     raise self._beyond_repair(error) from error
             except OperationError as error:
                 raise self._beyond_repair(error) from error
 
     def _beyond_repair(self, error: Exception) -> WorkerError:
-        self.is_closed = True
-        self._workers.give_back(self._worker)
-        return WorkerError(f"the instance cannot be rebuilt and is closed: {error}", next_step="launch another one")
+        if not self.is_closed:
+            self.is_closed = True
+            self._defect = f": it could not be rebuilt: {error}"
+            self._workers.give_back(self._worker)
+        return WorkerError(f"this instance is closed{self._defect}", next_step="launch another one")
 
     async def _rebuild(self) -> None:
         """Put the instance into the current process: from its base state, repeating the calls since."""
@@ -402,15 +433,20 @@ class Instance:
             calls_count=calls_count,
         )
         for call in self._log:
-            await self._worker.request(
-                "call",
-                timeout_s=self._launching.limits.call_hard_s,
-                instance=self._name,
-                tool=call.tool,
-                arguments=call.arguments,
-                calls_count=call.calls_count,
-            )
+            await self._repeat(call)
         self._generation = generation
+
+    async def _repeat(self, call: _LoggedCall) -> None:
+        found = await self._worker.request(
+            "call",
+            timeout_s=self._launching.limits.call_hard_s,
+            instance=self._name,
+            tool=call.tool,
+            arguments=call.arguments,
+            calls_count=call.calls_count,
+        )
+        if not _is_answer(found) or (found["type"], found["code"]) != call.ending:
+            raise WorkerError(f"repeating {call.tool} ended in another way than before", reason="protocol")
 
     async def _export(self) -> bytes:
         try:

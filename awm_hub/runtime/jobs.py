@@ -4,9 +4,10 @@ Each runs in a fork of its own that seals itself, does one thing under a deadlin
 host never executes or opens anything of a row itself.
 """
 
+import contextlib
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,7 +152,8 @@ async def state_diff(
     found = await _read(
         "diff", trust_remote_code=trust_remote_code, initial=initial, final=final, volatile=list(volatile)
     )
-    return StateDiff.from_dict(found)
+    with _expecting("a state difference"):
+        return StateDiff.from_dict(found)
 
 
 async def dump(image: bytes, *, max_rows: int = 1000, trust_remote_code: bool = False) -> dict[str, Any]:
@@ -224,11 +226,12 @@ async def compare_endings(
         free=list(free),
         kind=kind,
     )
-    return Comparison(
-        equal=found["equal"] is True,
-        differences=tuple(str(d) for d in found["differences"]),
-        changes=StateDiff.from_dict(found["changes"]),
-    )
+    with _expecting("a comparison"):
+        return Comparison(
+            equal=found["equal"] is True,
+            differences=tuple(str(d) for d in found["differences"]),
+            changes=StateDiff.from_dict(found["changes"]),
+        )
 
 
 async def verify(
@@ -278,6 +281,15 @@ async def _run_read(op: str, **fields: Any) -> Any:
         return await run_job(op, **fields)
     except OperationError as error:
         raise ImageError(f"the database could not be read: {error}") from error
+
+
+@contextlib.contextmanager
+def _expecting(what: str) -> Iterator[None]:
+    """While a part of an untrusted answer is read."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ImageError(f"the sandbox returned no {what.partition(' ')[2]}") from error
 
 
 def _microseconds(moment: dt.datetime) -> int:

@@ -8,6 +8,7 @@ this machine.
 """
 
 import asyncio
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -104,8 +105,7 @@ class LocalPool:
         self._wait_s = wait_s
         self._limits, self._options, self._trust = limits, options, trust_remote_code
         self._revision = revision or getattr(environments, "revision", None)
-        self._instances: set[Instance] = set()
-        self._room = asyncio.Condition()
+        self._instances: weakref.WeakSet[Instance] = weakref.WeakSet()
         self._waiting = 0
         self._is_closed = False
 
@@ -114,7 +114,7 @@ class LocalPool:
         """Instances, workers, memory and waiting callers."""
         workers = self._workers
         return PoolUsage(
-            instances=len(self._instances),
+            instances=workers.instances_count,
             workers=len(workers),
             memory_bytes=workers.memory_bytes,
             waiting=self._waiting,
@@ -132,6 +132,7 @@ class LocalPool:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + self._wait_s
         while True:
+            self._workers.freed.clear()
             try:
                 return await self._launch(found, task, seed)
             except CapacityError:
@@ -145,6 +146,8 @@ class LocalPool:
         Raises:
             EpisodeError: an instance is closed or its episode has ended; nothing was called then.
         """
+        for call in calls:
+            call.instance.check_running()
         by_worker: dict[int, list[int]] = defaultdict(list)
         for position, call in enumerate(calls):
             by_worker[call.instance.worker_id].append(position)
@@ -164,11 +167,7 @@ class LocalPool:
 
     async def release(self, instances: Iterable[Instance]) -> None:
         """Free many instances at once; a waiting `acquire` goes on."""
-        found = list(instances)
-        await asyncio.gather(*(instance.close() for instance in found))
-        self._instances.difference_update(found)
-        async with self._room:
-            self._room.notify_all()
+        await asyncio.gather(*(instance.close() for instance in instances))
 
     async def close(self) -> None:
         """Free every instance and end every worker."""
@@ -208,8 +207,8 @@ class LocalPool:
     async def _wait_for_room(self, seconds: float) -> None:
         self._waiting += 1
         try:
-            async with asyncio.timeout(seconds), self._room:
-                await self._room.wait()
+            async with asyncio.timeout(seconds):
+                await self._workers.freed.wait()
         except TimeoutError:
             pass
         finally:

@@ -8,6 +8,7 @@ whatever signal, its sockets close: the zygote ends, and the kernel ends the wor
 import asyncio
 import atexit
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -16,17 +17,20 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Coroutine
+import weakref
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 import awm_hub
-from awm_hub.errors import SandboxError, SealError, WorkerError
+from awm_hub.errors import LimitError, SandboxError, SealError, WorkerError
+from awm_hub.runtime import answers
 from awm_hub.sandbox import frames, seal
 
 T = TypeVar("T")
 _STARTUP_S = 60.0
 _SPAWN_S = 20.0
+_UNASKED_BYTES = 64 * 2**10
 _BOOT = "import sys; sys.path.append(sys.argv[2]); from awm_hub.sandbox.zygote import main; main(int(sys.argv[1]))"
 _CLEAN_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 
@@ -43,14 +47,25 @@ class Zygote:
         """Whether a process can be sealed here; None before `can_seal` has tried."""
 
     def spawn(self, *, interface: str, sealed: bool, memory_bytes: int) -> tuple[socket.socket, int]:
-        """Fork a worker; the host's end of its socket, and its pid."""
+        """Fork a worker; the host's end of its socket, and its pid.
+
+        Raises:
+            SandboxError: the system has no room for another process or descriptor.
+        """
         order = {"interface": interface, "seal": sealed, "memory_bytes": memory_bytes}
         with self._lock:
             try:
                 return self._fork(order)
-            except (OSError, struct.error):
+            except (OSError, struct.error) as error:
+                # want of descriptors is no reason to end the zygote, and with it every worker
+                if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                    raise _no_room(error) from error
                 self._stop()
+            try:
                 return self._fork(order)
+            except (OSError, struct.error) as error:
+                self._stop()
+                raise _no_room(error) from error
 
     def can_seal(self) -> bool:
         """Whether a process really could be sealed here; found out once, by doing it."""
@@ -66,9 +81,13 @@ class Zygote:
     def _fork(self, order: dict[str, Any]) -> tuple[socket.socket, int]:
         control = self._started()
         ours, theirs = socket.socketpair()
-        with theirs:
-            socket.send_fds(control, [json.dumps(order).encode()], [theirs.fileno()])
-        (pid,) = struct.unpack("<I", control.recv(4))
+        try:
+            with theirs:
+                socket.send_fds(control, [json.dumps(order).encode()], [theirs.fileno()])
+            (pid,) = struct.unpack("<I", control.recv(4))
+        except BaseException:
+            ours.close()
+            raise
         return ours, pid
 
     def _started(self) -> socket.socket:
@@ -128,37 +147,47 @@ atexit.register(lambda: zygote().stop())
 
 
 class _Channel(asyncio.Protocol):
-    """The host's end of a worker's socket: one expected frame at a time."""
+    """The host's end of a worker's socket: one frame at a time, and none that nobody has asked for."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._expected: asyncio.Future[dict[str, Any]] | None = None
-        self._is_lost = False
+        self._is_lost = self._has_begun = False
+        self.on_flood: Callable[[], None] = lambda: None
+        """Called when a worker goes on sending without being asked."""
+        self.on_loss: Callable[[], None] = lambda: None
+        """Called when a worker has closed its end, dead or not."""
 
     def expect(self) -> "asyncio.Future[dict[str, Any]]":
-        """The next frame, once it is here."""
+        """The next frame, once it is here; the first one comes of itself."""
         self._expected = asyncio.get_running_loop().create_future()
-        if self._is_lost:
+        if self._buffer and self._has_begun:
+            self._fail(_breach("it sent what nobody had asked for"))
+        elif self._is_lost:
             self._fail(WorkerError("the worker has died"))
         else:
             self._look()
+        self._has_begun = True
         return self._expected
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         self._look()
+        if len(self._buffer) > _UNASKED_BYTES and (self._expected is None or self._expected.done()):
+            self.on_flood()
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._is_lost = True
         self._fail(WorkerError("the worker has died"))
+        self.on_loss()
 
     def _look(self) -> None:
         if self._expected is None or self._expected.done():
             return
         try:
-            message = frames.take(self._buffer)
+            message = answers.take(self._buffer)
         except frames.FrameError as error:
-            self._fail(WorkerError(f"the worker broke the protocol and was stopped: {error}", reason="protocol"))
+            self._fail(_breach(error))
             return
         if message is not None:
             self._expected.set_result(message)
@@ -177,7 +206,11 @@ class Process:
         self._counter = 0
         self.pid = pid
         self._handle = _pidfd(pid)
+        if self._handle is not None:
+            self._close_handle = weakref.finalize(self, os.close, self._handle)
+            self._close_handle.atexit = False
         self.is_dead = False
+        channel.on_flood = channel.on_loss = self.kill
         self._shared_bytes = _anonymous_bytes(pid)
 
     @classmethod
@@ -205,6 +238,7 @@ class Process:
         A caller that is cancelled meanwhile leaves a process that nobody could talk to, so it is killed.
 
         Raises:
+            LimitError: the request is larger than a frame.
             WorkerError: the process died, answered nonsense or overran the time; it is dead now.
             OperationError: the operation itself failed.
         """
@@ -212,14 +246,23 @@ class Process:
             if self.is_dead:
                 raise WorkerError("the worker has died", reason="gone")
             self._counter += 1
-            self._transport.write(frames.encode({"op": op, "id": self._counter, **fields}))
+            try:
+                self._transport.write(frames.encode({"op": op, "id": self._counter, **fields}))
+            except frames.FrameError as error:
+                raise LimitError(str(error)) from error
             answer = await self._receive(timeout_s)
-            if answer.get("id") != self._counter:
+            try:
+                return self._outcome(op, answer)
+            except ValueError as error:
                 self.kill()
-                raise WorkerError("the worker broke the protocol and was stopped", reason="protocol")
-        if "error" in answer:
-            raise OperationError(str(answer["error"]), str(answer.get("message", "")))
-        return answer.get("ok")
+                raise _breach(error) from error
+
+    def _outcome(self, op: str, answer: dict[str, Any]) -> Any:
+        if type(answer.get("id")) is not int or answer["id"] != self._counter:
+            raise ValueError("an answer to something else")
+        if failure := answers.failure(answer):
+            raise OperationError(*failure)
+        return answers.checked(op, answer.get("ok"))
 
     async def _receive(self, timeout_s: float) -> dict[str, Any]:
         expected = self._channel.expect()
@@ -247,9 +290,17 @@ class Process:
             else:
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
         if self._handle is not None:
-            os.close(self._handle)
+            self._close_handle()
         with contextlib.suppress(RuntimeError):
-            self._transport.close()
+            self._transport.abort()
+
+
+def _no_room(error: Exception) -> SandboxError:
+    return SandboxError(f"no process could be started: {error}", next_step="close instances, or raise `ulimit -n -u`")
+
+
+def _breach(what: object) -> WorkerError:
+    return WorkerError(f"the worker broke the protocol and was stopped: {what}", reason="protocol")
 
 
 def _expire(expected: "asyncio.Future[dict[str, Any]]", timeout_s: float) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment
-from awm_hub.errors import CapacityError, LoadError
+from awm_hub.errors import CapacityError, LoadError, WorkerError
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.processes import OperationError, Process, unbroken
 
 _KEPT_IDLE = 8
 _GRACE_S = 5.0
+_STARTS = 3
 _FULL = "release an instance, or raise the limit"
 
 
@@ -37,6 +38,12 @@ class Launching:
         e = self.environment
         return (e.content_hash, e.clock, e.image_sha256, self.limits, self.options, self.tier)
 
+    @property
+    def has_hidden_state(self) -> bool:
+        """Whether the code keeps state outside its database."""
+        quality = self.environment.quality
+        return quality is not None and quality.hidden_state is True
+
 
 class Worker:
     """The process, now or next, that hosts some instances of an environment."""
@@ -50,17 +57,18 @@ class Worker:
         self._process: Process | None = None
         self._images: set[str] = set()
         self._lock = asyncio.Lock()
+        self._is_retired = False
 
     async def ready(self) -> int:
         """See that a process runs and has the environment loaded; its generation.
 
         Raises:
             LoadError: the code does not load.
-            WorkerError: the process died while loading.
+            WorkerError: the process died while loading, again and again, or the worker was retired.
         """
         async with self._lock:
             if self._process is None or self._process.is_dead:
-                self._process = await self._start()
+                self._process = await self._start_at_last()
                 self._images.clear()
                 self.generation += 1
             return self.generation
@@ -95,6 +103,25 @@ class Worker:
         """End the process."""
         if self._process is not None:
             self._process.kill()
+
+    def retire(self) -> None:
+        """End the process, and start no other one."""
+        self._is_retired = True
+        self.stop()
+
+    async def _start_at_last(self) -> Process:
+        """Start a process; one that dies meanwhile may have been killed from outside."""
+        for _ in range(_STARTS - 1):
+            if self._is_retired:
+                break
+            try:
+                return await self._start()
+            except WorkerError as error:
+                if error.reason != "died":
+                    raise
+        if self._is_retired:
+            raise WorkerError("the workers of this instance have been ended", next_step="launch another one")
+        return await self._start()
 
     async def _start(self) -> Process:
         wanted = self.launching
@@ -143,6 +170,8 @@ class Workers:
         self._most_instances, self._memory_bytes = most_instances, memory_bytes
         self._per_environment, self._kept_idle = per_environment, kept_idle
         self._clock = itertools.count()
+        self.freed = asyncio.Event()
+        """Set whenever an instance has been freed."""
 
     @property
     def instances_count(self) -> int:
@@ -182,14 +211,16 @@ class Workers:
         """One instance less; the longest unused of the idle workers end when there are many."""
         worker.instances_count -= 1
         worker.last_used = next(self._clock)
+        self.freed.set()
         for old in self._idle()[: -self._kept_idle or None]:
             self._end(old)
 
     def stop(self) -> None:
         """End every worker."""
         for worker in self._all():
-            worker.stop()
+            worker.retire()
         self._by_key.clear()
+        self.freed.set()
 
     def _make_room(self) -> None:
         if self._most_instances is not None and self.instances_count >= self._most_instances:
@@ -213,7 +244,7 @@ class Workers:
         return [w for workers in self._by_key.values() for w in workers]
 
     def _end(self, worker: Worker) -> None:
-        worker.stop()
+        worker.retire()
         workers = self._by_key[worker.launching.key]
         workers.remove(worker)
         if not workers:
@@ -222,8 +253,7 @@ class Workers:
 
 def _most_on_one(launching: Launching) -> int:
     """Instances that one worker may host; one where the code keeps state outside its database."""
-    quality = launching.environment.quality
-    return 1 if quality is not None and quality.hidden_state else launching.limits.instances_per_worker
+    return 1 if launching.has_hidden_state else launching.limits.instances_per_worker
 
 
 _by_loop: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Workers]" = weakref.WeakKeyDictionary()

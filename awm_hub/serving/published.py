@@ -13,13 +13,8 @@ _SCHEMAS = ("items", "additionalProperties")
 
 
 def instructions(environment: Environment, task: Task | None) -> str:
-    """Title, description and rules of an environment, and the prompt of the task the instance was opened with."""
-    parts = [environment.title, environment.description]
-    if environment.rules:
-        parts.append(f"Rules:\n{environment.rules}")
-    if task is not None:
-        parts.append(f"Task:\n{task.prompt}")
-    return "\n\n".join(part.strip() for part in parts if part.strip())
+    """The environment's briefing, and the prompt of the task the instance was opened with."""
+    return environment.briefing if task is None else f"{environment.briefing}\n\nTask:\n{task.prompt.strip()}"
 
 
 def tool(spec: ToolSpec, *, plain_schemas: bool, publish_output_schemas: bool) -> dict[str, Any]:

@@ -76,7 +76,6 @@ def test_an_output_schema_is_published_on_request_where_it_is_an_object(
 
 
 def test_the_instructions_hold_the_rules_and_the_task_only_where_there_is_one(made: Environment) -> None:
-    assert published.instructions(made, None) == "Notes\n\nA notebook.\n\nRules:\nBe brief."
-    assert published.instructions(made, made.task("add_third")) == (
-        "Notes\n\nA notebook.\n\nRules:\nBe brief.\n\nTask:\nAdd the note 'third'."
-    )
+    briefing = "Notes\n\nA notebook.\n\nRules:\nBe brief.\n\nIt is Monday, 2 March 2026, 09:00 (UTC)."
+    assert published.instructions(made, None) == made.briefing == briefing
+    assert published.instructions(made, made.task("add_third")) == (f"{briefing}\n\nTask:\nAdd the note 'third'.")
