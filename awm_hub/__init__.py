@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from awm_hub.hub import Environments, load
     from awm_hub.judging import judge
-    from awm_hub.runtime import Instance, Limits, Options, Snapshot, launch
+    from awm_hub.runtime import Instance, Limits, LocalPool, Options, PoolCall, Snapshot, launch
     from awm_hub.trajectory import Evidence, Outcome, StateDiff, Step, ToolResult, Trajectory, Verdict
 
 __version__ = "0.1.0"
@@ -60,8 +60,10 @@ __all__ = [
     "LimitError",
     "Limits",
     "LoadError",
+    "LocalPool",
     "Options",
     "Outcome",
+    "PoolCall",
     "RecordError",
     "RemoteError",
     "SandboxError",
@@ -89,7 +91,7 @@ _MODULES = {
     "environment": ("Call", "Environment", "Task", "ToolSpec"),
     "hub": ("Environments", "load"),
     "judging": ("judge",),
-    "runtime": ("Instance", "Limits", "Options", "Snapshot", "launch"),
+    "runtime": ("Instance", "Limits", "LocalPool", "Options", "PoolCall", "Snapshot", "launch"),
     "trajectory": ("Evidence", "Outcome", "StateDiff", "Step", "ToolResult", "Trajectory", "Verdict"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -7,6 +7,18 @@ runs, or is opened by SQLite, in the host; `awm_hub.sandbox` is what runs on the
 
 from awm_hub.runtime.instance import Snapshot
 from awm_hub.runtime.limits import Limits, Options
+from awm_hub.runtime.pool import InstancePool, PoolUsage
 from awm_hub.runtime.sync import Instance, launch
+from awm_hub.runtime.syncpool import LocalPool, PoolCall
 
-__all__ = ["Instance", "Limits", "Options", "Snapshot", "launch"]
+__all__ = [
+    "Instance",
+    "InstancePool",
+    "Limits",
+    "LocalPool",
+    "Options",
+    "PoolCall",
+    "PoolUsage",
+    "Snapshot",
+    "launch",
+]

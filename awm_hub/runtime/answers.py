@@ -83,14 +83,27 @@ def failure(answer: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def checked(operation: str, value: Any) -> Any:
-    """What an operation answered, if it is of the operation's type.
+    """What an operation answered, if it is of the operation's type; texts about a call are cut to a sane length.
 
     Raises:
         ValueError: it is not.
     """
     if not _is_fit(operation, value):
         raise ValueError(f"no answer to {operation}")
+    if operation == "call":
+        return _cut(value)
+    if operation == "calls" and isinstance(value, list):
+        return [_cut(answer) for answer in value]
     return value
+
+
+def _cut(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        for name, most in (("code", _MAX_KIND), ("message", _MAX_MESSAGE)):
+            text = answer.get(name)
+            if isinstance(text, str) and len(text) > most:
+                answer[name] = text[:most]
+    return answer
 
 
 def _is_fit(operation: str, value: Any) -> bool:

@@ -71,6 +71,11 @@ class Instance:
         self._core = instance
 
     @property
+    def core(self) -> core.Instance:
+        """The same instance with its verbs as coroutines, on the background loop."""
+        return self._core
+
+    @property
     def environment(self) -> Environment:
         """The environment."""
         return self._core.environment

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 from making import make_environment
 
+import awm_hub
 from awm_hub.environment import Environment
 from awm_hub.errors import CapacityError, EpisodeError, UnknownNameError, UsageError
 from awm_hub.runtime import Limits
@@ -151,3 +152,14 @@ async def test_closing_the_pool_ends_every_worker(environments) -> None:
         await instance.call_tool("texts")
     with pytest.raises(UsageError, match="pool is closed"):
         await pool.acquire("e0")
+
+
+def test_the_pool_works_synchronously(environments) -> None:
+    with awm_hub.LocalPool(environments, most_instances=3) as pool:
+        instances = [pool.acquire("e0", seed=n) for n in range(3)]
+        added = pool.call([awm_hub.PoolCall(instance=i, tool="add", arguments={"text": "x"}) for i in instances])
+        assert [r.value for r in added] == [3, 3, 3]
+        pool.reset(instances[:1])
+        assert [len(i.steps) for i in instances] == [0, 1, 1]
+        pool.release(instances[1:])
+        assert (pool.usage.instances, pool.usage.workers) == (1, 1)
