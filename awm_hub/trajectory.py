@@ -5,7 +5,7 @@ the same results and databases. A failed call is data, typed by structure and ne
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -89,6 +89,15 @@ class StateDiff:
 
     def __getitem__(self, table: str) -> TableDiff:
         return self.tables.get(table, TableDiff())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __contains__(self, table: object) -> bool:
+        return table in self.tables
+
+    def __len__(self) -> int:
+        return len(self.tables)
 
     @property
     def rows_count(self) -> int:

@@ -51,6 +51,10 @@ async def judge_async(
     Raises:
         JudgeError: it cannot be judged: no task, no decision and no solution, or a verifier that fails.
     """
+    if not isinstance(trajectory, Trajectory):
+        raise UsageError(
+            f"judge takes a Trajectory, not {type(trajectory).__name__}", next_step="instance.trajectory()"
+        )
     if judge not in JUDGES:
         raise UsageError(f"no judge named {judge!r}", next_step=f"choose one of {', '.join(JUDGES)}")
     case = await _open_case(trajectory, environment, judge)

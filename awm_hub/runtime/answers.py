@@ -99,6 +99,7 @@ def checked(operation: str, value: Any) -> Any:
 
 def _cut(answer: Any) -> Any:
     if isinstance(answer, dict):
+        answer = {"value": None, "code": None, **answer}
         for name, most in (("code", _MAX_KIND), ("message", _MAX_MESSAGE)):
             text = answer.get(name)
             if isinstance(text, str) and len(text) > most:

@@ -74,7 +74,7 @@ async def _call_some(items: Sequence[Item]) -> list[ToolResult]:
 
 async def _exchange(sent: Sequence[tuple[Item, str]]) -> list[Any] | None:
     """The worker's answers, or None if its process did not live to give them."""
-    limits = sent[0][0].instance._launching.limits
+    limits = sent[0][0].instance._hosting.limits
     seen: set[Instance] = set()
     calls = []
     try:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +22,7 @@ from awm_hub.runtime import builds, jobs, pages
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.processes import OperationError, unbroken
 from awm_hub.runtime.tiers import choose_tier
-from awm_hub.runtime.workers import Launching, Worker, Workers, current_workers
+from awm_hub.runtime.workers import Hosting, Worker, Workers, current_workers
 from awm_hub.trajectory import RESULT_TYPES, StateDiff, Step, ToolResult, Trajectory
 
 _LOGGED_CALLS = 64
@@ -57,7 +57,28 @@ class _LoggedCall:
     """Type and code of the result, which repeating it must give again."""
 
 
-async def launch(
+class Launching:
+    """A launch under way: `await` it for the instance, or use it in `async with`, which closes the instance."""
+
+    def __init__(self, work: Coroutine[Any, Any, "Instance"]) -> None:
+        self._work = work
+        self._instance: Instance | None = None
+
+    def __await__(self) -> Generator[Any, None, "Instance"]:
+        return self._work.__await__()
+
+    async def __aenter__(self) -> "Instance":
+        self._instance = await self._work
+        return self._instance
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._instance is not None:
+            await self._instance.close()
+
+
+def launch(
     environment: Environment,
     *,
     task: str | None = None,
@@ -67,7 +88,7 @@ async def launch(
     options: Options | None = None,
     revision: str | None = None,
     workers: Workers | None = None,
-) -> "Instance":
+) -> Launching:
     """Make an environment live.
 
     Args:
@@ -81,23 +102,46 @@ async def launch(
         workers: Where to host it; default: the workers of the running loop.
 
     Raises:
-        UsageError: the seed is outside 64 bits.
+        UsageError: an argument is not what it should be.
         UnknownNameError: there is no such task.
         CapacityError: the workers have no room.
         SealError: this machine cannot seal, and the code is not trusted.
         LoadError: the code does not load, or a setup statement fails.
     """
-    if not -(2**63) <= seed < 2**63:
-        raise UsageError(f"the seed {seed} is outside 64 bits")
+    _check_arguments(environment, task, seed)
     limits, options = limits or Limits(), options or Options()
+    return Launching(_launch(environment, task, seed, trust_remote_code, limits, options, revision, workers))
+
+
+def _check_arguments(environment: Any, task: Any, seed: Any) -> None:
+    if not isinstance(environment, Environment):
+        raise UsageError(
+            f"launch takes an Environment, not {type(environment).__name__}", next_step="awm_hub.load()['an id']"
+        )
+    if not isinstance(task, str | None):
+        raise UsageError(f"a task is named by its id, not by a {type(task).__name__}", next_step="task=task.id")
+    if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
+        raise UsageError(f"the seed {seed!r} is not an integer of 64 bits", next_step="choose a smaller one")
+
+
+async def _launch(
+    environment: Environment,
+    task: str | None,
+    seed: int,
+    trust_remote_code: bool,
+    limits: Limits,
+    options: Options,
+    revision: str | None,
+    workers: Workers | None,
+) -> "Instance":
     chosen = environment.task(task) if task is not None else None
     tier = await choose_tier(options.tier, trust_remote_code=trust_remote_code, environment=environment)
     image = environment.database
     if chosen is not None and chosen.setup:
         image = await jobs.prepare_image(image, chosen.setup, environment.clock, trust_remote_code=tier == "process")
-    launching = Launching(environment=environment, limits=limits, options=options, tier=tier)
+    hosting = Hosting(environment=environment, limits=limits, options=options, tier=tier)
     hosts = workers if workers is not None else current_workers()
-    instance = Instance(launching, hosts, task=chosen, seed=seed, image=image, revision=revision)
+    instance = Instance(hosting, hosts, task=chosen, seed=seed, image=image, revision=revision)
     try:
         await instance.reset()
     except BaseException:
@@ -111,7 +155,7 @@ class Instance:
 
     def __init__(
         self,
-        launching: Launching,
+        hosting: Hosting,
         workers: Workers,
         *,
         task: Task | None,
@@ -119,17 +163,17 @@ class Instance:
         image: bytes,
         revision: str | None,
     ) -> None:
-        self.environment = launching.environment
+        self.environment = hosting.environment
         self.task = task
         self.seed = seed
-        self.tier = launching.tier
+        self.tier = hosting.tier
         self.revision = revision
         self.is_closed = False
         self.is_ended = False
         self.answer: str | None = None
-        self._launching = launching
+        self._hosting = hosting
         self._workers = workers
-        self._worker: Worker = workers.take(launching)
+        self._worker: Worker = workers.take(hosting)
         self._name = uuid.uuid4().hex
         self._lock = asyncio.Lock()
         self._initial = image
@@ -142,6 +186,11 @@ class Instance:
         self._coercions: list[dict[str, Any]] = []
         self._defect = ""
         """Why it could not be rebuilt."""
+
+    def __repr__(self) -> str:
+        task = f", task {self.task.slug}" if self.task else ""
+        state = "closed" if self.is_closed else "ended" if self.is_ended else f"{len(self._steps)} steps"
+        return f"<Instance of {self.environment.id}{task}, {self.tier}, {state}>"
 
     @property
     def worker_id(self) -> int:
@@ -209,11 +258,15 @@ class Instance:
         Raises:
             UsageError: the snapshot belongs to another environment or task.
         """
+        if not isinstance(snapshot, Snapshot):
+            raise UsageError(f"restore takes a Snapshot, not {type(snapshot).__name__}", next_step="use snapshot()")
         async with self._lock:
             self._check_open()
             task_id = self.task.id if self.task else None
             if (snapshot.environment_hash, snapshot.task_id) != (self.environment.content_hash, task_id):
-                raise UsageError("this snapshot belongs to another environment or task")
+                raise UsageError(
+                    "this snapshot belongs to another environment or task", next_step="restore it where it was taken"
+                )
             self._base = (pages.apply(self._initial, snapshot.delta), snapshot.calls_count)
             self._log, self._steps = [], snapshot.steps
             self._calls_count, self._state_version = snapshot.calls_count, snapshot.state_version
@@ -224,7 +277,7 @@ class Instance:
         """A second instance in the same state; from here on the two are independent."""
         snapshot = await self.snapshot()
         twin = Instance(
-            self._launching, self._workers, task=self.task, seed=self.seed, image=self._initial, revision=self.revision
+            self._hosting, self._workers, task=self.task, seed=self.seed, image=self._initial, revision=self.revision
         )
         try:
             await twin.restore(snapshot)
@@ -250,6 +303,8 @@ class Instance:
         Raises:
             EpisodeError: the episode has ended already.
         """
+        if not isinstance(answer, str | None):
+            raise UsageError(f"an answer is a text, not {type(answer).__name__}", next_step="submit(str(…))")
         async with self._lock:
             self._check_open()
             if self.is_ended:
@@ -263,7 +318,7 @@ class Instance:
         async with self._lock:
             self._check_open()
             image = await self._export()
-            options = {**self._launching.options.to_dict(), "limits": self._launching.limits.to_dict()}
+            options = {**self._hosting.options.to_dict(), "limits": self._hosting.limits.to_dict()}
             if self._coercions:
                 options["coercions"] = list(self._coercions)
             return Trajectory(
@@ -325,7 +380,7 @@ class Instance:
             return text
         started = time.perf_counter()
         try:
-            limit = self._launching.limits.call_hard_s
+            limit = self._hosting.limits.call_hard_s
             found = await self._request("call", timeout_s=limit, **self._call_fields(name, text))
         except WorkerError as error:
             return replace(self._lost_call(error), seconds=time.perf_counter() - started)
@@ -390,9 +445,19 @@ class Instance:
                 if error.reason != "gone":
                     raise
 
+    async def _ask(self, op: str, **fields: Any) -> Any:
+        """One request that changes nothing, and is made again when the process dies meanwhile."""
+        for _ in range(_REBUILDS - 1):
+            try:
+                return await self._request(op, **fields)
+            except WorkerError as error:
+                if error.reason != "died" or self.is_closed:
+                    raise
+        return await self._request(op, **fields)
+
     async def _begin_anew(self) -> None:
         """Go on from the base state; what code keeps outside its database ends with its process."""
-        if self._generation >= 0 and self._launching.has_hidden_state:
+        if self._generation >= 0 and self._hosting.has_hidden_state:
             self._worker.stop()
         self._generation = -1
         await self._live()
@@ -439,7 +504,7 @@ class Instance:
     async def _repeat(self, call: _LoggedCall) -> None:
         found = await self._worker.request(
             "call",
-            timeout_s=self._launching.limits.call_hard_s,
+            timeout_s=self._hosting.limits.call_hard_s,
             instance=self._name,
             tool=call.tool,
             arguments=call.arguments,
@@ -450,7 +515,7 @@ class Instance:
 
     async def _export(self) -> bytes:
         try:
-            found = await self._request("export", instance=self._name)
+            found = await self._ask("export", instance=self._name)
         except OperationError as error:
             raise WorkerError(f"the database cannot be exported: {error}") from error
         try:

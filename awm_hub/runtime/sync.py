@@ -70,6 +70,9 @@ class Instance:
     def __init__(self, instance: core.Instance) -> None:
         self._core = instance
 
+    def __repr__(self) -> str:
+        return repr(self._core)
+
     @property
     def core(self) -> core.Instance:
         """The same instance with its verbs as coroutines, on the background loop."""
@@ -204,12 +207,13 @@ def launch(
         revision: Dataset revision to record in the trajectory.
 
     Raises:
+        UsageError: an argument is not what it should be.
         UnknownNameError: there is no such task.
         SealError: this machine cannot seal, and the code is not trusted.
         LoadError: the code does not load, or a setup statement fails.
     """
     started = run(
-        core.launch,
+        _launched,
         environment,
         task=task,
         seed=seed,
@@ -219,3 +223,7 @@ def launch(
         revision=revision,
     )
     return Instance(started)
+
+
+async def _launched(*arguments: Any, **settings: Any) -> core.Instance:
+    return await core.launch(*arguments, **settings)

@@ -24,7 +24,7 @@ _FULL = "release an instance, or raise the limit"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launching:
+class Hosting:
     """What decides which worker an instance may share."""
 
     environment: Environment
@@ -48,8 +48,8 @@ class Launching:
 class Worker:
     """The process, now or next, that hosts some instances of an environment."""
 
-    def __init__(self, launching: Launching) -> None:
-        self.launching = launching
+    def __init__(self, hosting: Hosting) -> None:
+        self.hosting = hosting
         self.instances_count = 0
         self.last_used = 0
         self.generation = 0
@@ -81,7 +81,7 @@ class Worker:
             OperationError: the operation failed inside.
         """
         assert self._process is not None, "ready() comes first"
-        limit = self.launching.limits.load_s if timeout_s is None else timeout_s
+        limit = self.hosting.limits.load_s if timeout_s is None else timeout_s
         return await unbroken(self._process.request(op, timeout_s=limit, **fields))
 
     async def keep_image(self, key: str, image: bytes) -> None:
@@ -124,7 +124,7 @@ class Worker:
         return await self._start()
 
     async def _start(self) -> Process:
-        wanted = self.launching
+        wanted = self.hosting
         environment = wanted.environment
         process = await Process.spawn(
             interface=environment.interface,
@@ -186,20 +186,20 @@ class Workers:
     def __len__(self) -> int:
         return sum(w.is_running for w in self._all())
 
-    def take(self, launching: Launching) -> Worker:
+    def take(self, hosting: Hosting) -> Worker:
         """A worker with room for one more instance.
 
         Raises:
             CapacityError: the limits leave no room, even without the idle workers.
         """
         self._make_room()
-        workers = self._by_key.setdefault(launching.key, [])
-        most = _most_on_one(launching)
+        workers = self._by_key.setdefault(hosting.key, [])
+        most = _most_on_one(hosting)
         free = [w for w in workers if w.instances_count < most]
         if free and (most == 1 or len(workers) >= self._per_environment):
             worker = min(free, key=lambda w: w.instances_count)
         else:
-            worker = Worker(launching)
+            worker = Worker(hosting)
             workers.append(worker)
         if most == 1:
             worker.stop()
@@ -245,15 +245,15 @@ class Workers:
 
     def _end(self, worker: Worker) -> None:
         worker.retire()
-        workers = self._by_key[worker.launching.key]
+        workers = self._by_key[worker.hosting.key]
         workers.remove(worker)
         if not workers:
-            del self._by_key[worker.launching.key]
+            del self._by_key[worker.hosting.key]
 
 
-def _most_on_one(launching: Launching) -> int:
+def _most_on_one(hosting: Hosting) -> int:
     """Instances that one worker may host; one where the code keeps state outside its database."""
-    return 1 if launching.has_hidden_state else launching.limits.instances_per_worker
+    return 1 if hosting.has_hidden_state else hosting.limits.instances_per_worker
 
 
 _by_loop: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Workers]" = weakref.WeakKeyDictionary()

@@ -279,6 +279,38 @@ async def test_the_diff_holds_whole_rows(instance) -> None:
     }
 
 
+async def test_what_is_no_argument_of_a_verb_says_what_to_pass(environment, instance) -> None:
+    for arguments, message in (
+        ({"environment": "made"}, "takes an Environment, not str"),
+        ({"environment": environment, "task": environment.tasks[0]}, "named by its id"),
+        ({"environment": environment, "seed": "x"}, "'x' is not an integer"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            aio.launch(**arguments)
+    with pytest.raises(UsageError, match="takes a Snapshot, not bytes"):
+        await instance.restore(b"x")
+    with pytest.raises(UsageError, match="an answer is a text, not int"):
+        await instance.submit(5)
+    with pytest.raises(UsageError, match="takes a Trajectory, not Instance"):
+        await aio.judge(instance)
+
+
+async def test_a_launch_can_be_awaited_or_entered(environment) -> None:
+    async with aio.launch(environment, task="tidy") as entered:
+        assert repr(entered) == "<Instance of made, task tidy, sealed, 0 steps>"
+    assert repr(entered) == "<Instance of made, task tidy, sealed, closed>"
+    awaited = await aio.launch(environment)
+    assert not awaited.is_closed
+    await awaited.close()
+
+
+async def test_a_diff_is_read_by_table(instance) -> None:
+    await instance.call_tool("add_note", {"text": "a"})
+    diff = await instance.diff()
+    assert (list(diff), len(diff), "notes" in diff, "other" in diff) == (["notes"], 1, True, False)
+    assert diff["other"].added == ()
+
+
 async def test_setup_of_a_task_is_part_of_its_initial_state(environment) -> None:
     async with await aio.launch(environment, task="tidy") as instance:
         assert await texts(instance) == ["first"]
@@ -296,7 +328,7 @@ async def test_the_episode_ends_with_the_answer(instance) -> None:
 
 
 async def test_seeds_and_answers_that_no_frame_can_hold_are_handled(environment, instance) -> None:
-    with pytest.raises(UsageError, match="outside 64 bits"):
+    with pytest.raises(UsageError, match="not an integer of 64 bits"):
         await aio.launch(environment, seed=10**30)
     await instance.submit("odd \ud800 end")
     assert instance.answer == "odd ? end"
