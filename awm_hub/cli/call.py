@@ -1,16 +1,19 @@
 """`awm-hub call`: one tool call on a fresh instance, its result and the rows it changed."""
 
 import argparse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.arguments import read_arguments
+from awm_hub.cli.choosing import chosen_environment, in_dataset, naming_dataset
 from awm_hub.cli.diffs import diff_lines
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
 from awm_hub.cli.reports import CallReport, Failure, Finished
 from awm_hub.cli.terminal import Console, clean, json_text
 
 if TYPE_CHECKING:
+    from awm_hub.environment import Environment, ToolSpec
+    from awm_hub.runtime import Instance
     from awm_hub.trajectory import ToolResult
 
 _EXIT_CODES = {"invalid_call": 3, "fault": 4}
@@ -45,15 +48,12 @@ def add(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
     """Call a tool."""
-    from awm_hub.hub import load
-    from awm_hub.runtime import launch
-
-    environment = load(arguments.dataset, revision=arguments.revision)[arguments.environment]
-    tool = environment.tool(arguments.tool)
-    values = read_arguments(tool, arguments.pairs, arguments.arguments)
-    with launch(
-        environment, task=arguments.task, seed=arguments.seed, trust_remote_code=arguments.trust_remote_code
-    ) as instance:
+    environment = chosen_environment(arguments)
+    with naming_dataset(arguments):
+        tool = environment.tool(arguments.tool)
+        values = read_arguments(tool, arguments.pairs, arguments.arguments)
+        instance = _launched(environment, arguments)
+    with instance:
         result = instance.call_tool(tool.name, values)
         report = CallReport(
             environment=environment.id,
@@ -66,10 +66,36 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
             diff=instance.diff().to_dict(),
         )
     if result.type in _EXIT_CODES:
-        return _failure(result, f"awm-hub show {environment.id} --tool {tool.name}")
+        next_step = in_dataset(f"awm-hub show {environment.id} --tool {tool.name}", arguments)
+        return _failure(result, _hint(tool, values) + next_step)
     for line in _lines(report, result, console):
         console.say(line)
     return Finished(data=report, exit_code=0 if result.is_ok else 1)
+
+
+def _launched(environment: "Environment", arguments: argparse.Namespace) -> "Instance":
+    from awm_hub.runtime import launch
+
+    trust = arguments.trust_remote_code
+    return launch(environment, task=arguments.task, seed=arguments.seed, trust_remote_code=trust)
+
+
+def _hint(tool: "ToolSpec", values: Mapping[str, Any]) -> str:
+    """How a boolean is written, where another word was given for one."""
+    properties = tool.input_schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    for name, value in values.items():
+        if isinstance(value, str) and _takes_boolean(known.get(name)):
+            return f"write true or false, {name}=true; "
+    return ""
+
+
+def _takes_boolean(schema: Any) -> bool:
+    """Whether a parameter with this untrusted schema takes true and false."""
+    options = schema.get("anyOf") if isinstance(schema, dict) else None
+    if isinstance(options, list):
+        return any(_takes_boolean(option) for option in options)
+    return isinstance(schema, dict) and schema.get("type") == "boolean"
 
 
 def _failure(result: "ToolResult", next_step: str) -> Failure:

@@ -19,7 +19,8 @@ def add(verbs: Verbs) -> None:
         "pack",
         "Build a dataset from source folders.",
         details="""Databases are built and solutions run in the sandbox, effects and volatile columns are measured. The
-first thing that breaks the form stops it, named by file and place, and OUT stays as it was.""",
+first thing that breaks the form stops it, named by file and place, and OUT stays as it was. Packed datasets in FOLDER
+are passed over.""",
         examples=("awm-hub pack ferry_port_1 -o out", "awm-hub pack environments -o out --json"),
     )
     parser.add_argument("folder", metavar="FOLDER", help="one source folder, or a folder of them")
@@ -49,5 +50,6 @@ def _lines(report: "PackReport", console: Console) -> Iterator[str]:
     for warning in (w for e in report.environments for w in e.warnings):
         yield console.style(f"warning: {clean_line(warning)}", "yellow")
     written = report.dataset
-    yield f"{written.environments} environments, {written.bytes // 1024} KB in {clean_line(written.out)}"
+    plural = "" if written.environments == 1 else "s"
+    yield f"{written.environments} environment{plural}, {written.bytes // 1024} KB in {clean_line(written.out)}"
     yield f"next: awm-hub show {report.environments[0].id} --dataset {clean_line(written.out)}"

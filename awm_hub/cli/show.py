@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from awm_hub.cli.choosing import chosen_environment, naming_dataset
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
 from awm_hub.cli.reports import Finished, ShownTable, ShownTask, ShownTool, ShowReport, plain
 from awm_hub.cli.terminal import Console, clean, clean_line, json_text, summary, table
@@ -43,10 +44,9 @@ def add(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished:
     """Show an environment."""
-    from awm_hub.hub import load
-
-    environment = load(arguments.dataset, revision=arguments.revision)[arguments.environment]
-    report = _report(environment, arguments)
+    environment = chosen_environment(arguments)
+    with naming_dataset(arguments):
+        report = _report(environment, arguments)
     for line in _lines(report, arguments, console):
         console.say(line)
     return Finished(data=report)

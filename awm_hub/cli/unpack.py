@@ -13,7 +13,10 @@ def add(verbs: Verbs) -> None:
         verbs,
         "unpack",
         "Write environments of a dataset as source folders.",
-        details="Each becomes a new folder in OUT. Packing them again gives the same content hashes.",
+        details="""Each becomes a new folder in OUT. Packing them again gives the same content hashes.
+
+Solutions come back with literal arguments, since a row keeps no references like $1.id, and volatile columns as
+packing measured them.""",
         examples=("awm-hub unpack -o sources --only public_library_1", "awm-hub unpack out -o sources"),
     )
     parser.add_argument(

@@ -9,14 +9,26 @@ hold any error; rows of the `fastapi` interface, which come from imports, keep t
 import dataclasses
 import difflib
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from awm_hub import schema
 from awm_hub.environment import Environment, Quality, Task, ToolSpec
 from awm_hub.errors import SourceError
-from awm_hub.packing import analysis, solving
+from awm_hub.packing import advice, analysis, modules, places, solving, statements
+from awm_hub.packing.keys import read_source_text
 from awm_hub.packing.sources import Source
 from awm_hub.runtime import jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """An environment, and what its author should know about it."""
+
+    environment: Environment
+    warnings: tuple[str, ...]
 
 
 async def build_environment(source: Source, *, trust_remote_code: bool = False) -> Environment:
@@ -30,27 +42,55 @@ async def build_environment(source: Source, *, trust_remote_code: bool = False) 
         SourceError: something in the source does not load, does not run, or is not as claimed.
         SandboxError: the sandbox failed.
     """
+    return (await build_with_advice(source, trust_remote_code=trust_remote_code)).environment
+
+
+async def build_with_advice(source: Source, *, trust_remote_code: bool = False) -> Built:
+    """Build the environment that a source describes, and collect what is valid but hardly meant.
+
+    Args:
+        source: From `read_source`.
+        trust_remote_code: Run its code without a seal where this machine has none.
+
+    Raises:
+        SourceError: something in the source does not load, does not run, or is not as claimed.
+        SandboxError: the sandbox failed.
+    """
+    is_own = source.interface == "functions"
+    if is_own:
+        modules.check_tools(source)
+        modules.check_verifiers(source)
     report = await _build(source, trust_remote_code)
     provisional = _provisional(source, report)
-    volatile = await _check_columns(source, provisional, trust_remote_code)
-    runs = await _run_solutions(source, provisional, report.logical_hash, trust_remote_code)
+    tables = await jobs.dump(provisional.database, max_rows=solving.ALL_ROWS, trust_remote_code=trust_remote_code)
+    volatile = _check_columns(source, tables)
+    warnings = [*_advice(source, provisional, tables)] if is_own else []
+    runs = await _run_solutions(source, provisional, report.logical_hash, trust_remote_code, warnings)
     for first, later in runs.values():
         volatile |= await solving.volatile_columns(first, later, trust_remote_code=trust_remote_code)
     for task in provisional.tasks:
         if task.id in runs:
             run = runs[task.id][0]
             solving.check_kind(task, solving.effective_changes(run.changes, volatile))
-            await solving.check_answer(provisional, task, run, trust_remote_code=trust_remote_code)
+            given = await solving.check_answer(provisional, task, run, trust_remote_code=trust_remote_code)
+            warnings += advice.of_answer(source, task.slug, task.answer, given)
     environment = dataclasses.replace(
         provisional,
         volatile_columns=tuple(sorted(volatile)),
         tools=_with_effects(source, provisional.tools, [r for pair in runs.values() for r in pair]),
         tasks=tuple(_with_literals(t, runs.get(t.id)) for t in provisional.tasks),
     ).with_hash(report.logical_hash)
-    for task in environment.tasks if source.interface == "functions" else ():
+    for task in environment.tasks if is_own else ():
         if task.id in runs:
             await solving.check_verifiers(environment, task, runs[task.id][0], trust_remote_code=trust_remote_code)
-    return dataclasses.replace(environment, quality=_quality(source, report, environment.content_hash))
+    environment = dataclasses.replace(environment, quality=_quality(source, report, environment.content_hash))
+    return Built(environment=environment, warnings=tuple(dict.fromkeys(warnings)))
+
+
+def _advice(source: Source, environment: Environment, tables: Mapping[str, Any]) -> Iterator[str]:
+    yield from advice.of_tools(source, environment)
+    yield from advice.of_tables(source, tables)
+    yield from advice.of_tasks(source)
 
 
 async def _build(source: Source, trust_remote_code: bool) -> jobs.BuildReport:
@@ -61,21 +101,53 @@ async def _build(source: Source, trust_remote_code: bool) -> jobs.BuildReport:
         tables=source.tables,
         further_ddl=source.further_ddl,
         seed=source.seed,
-        strict=source.interface == "functions",
+        strict=False,
     )
-    try:
-        report = await jobs.build(request, trust_remote_code=trust_remote_code)
-    except SourceError as error:
-        raise SourceError(f"{source.id}: {error.message}", next_step=error.next_step) from error
+    report = await jobs.build(request, trust_remote_code=trust_remote_code)
+    for problem in report.problems if source.interface == "functions" else ():
+        raise _failed(source, problem)
     if not report.tools:
-        why = report.load_error or "it defines no public function"
-        raise SourceError(f"{source.id}/tools.py has no tools: {why}", next_step="mend tools.py")
-    if report.hidden_state and source.interface == "functions":
-        message = f"{source.id}/tools.py changes a variable of the module, which no reset takes back"
-        raise SourceError(message, next_step="keep all state in the database")
+        does_load = report.load_error is None
+        what = "has no tools: it defines no public function" if does_load else f"does not load: {report.load_error}"
+        step = "write a function whose first parameter is `db`" if does_load else "mend tools.py"
+        if "ModuleNotFoundError" in what:
+            step = "tools use the standard library only"
+        raise SourceError(f"{source.id}/tools.py {what}", next_step=step)
     if len(report.image) > schema.MAX_IMAGE_BYTES:
-        raise SourceError(f"{source.id}: the database is larger than {schema.MAX_IMAGE_BYTES} bytes")
+        message = f"{source.id}: the database is larger than {schema.MAX_IMAGE_BYTES} bytes"
+        raise SourceError(message, next_step="put fewer or smaller rows into seed.sql")
     return report
+
+
+def _failed(source: Source, problem: jobs.Problem) -> SourceError:
+    """The error for a statement that failed, with its place."""
+    place = _place(source, problem)
+    subject = problem.subject or "the database"
+    what = f"{place}: {subject}: {problem.message}"
+    if problem.statement and problem.stage != "foreign_keys":
+        what += f"\n  in: {statements.shown(problem.statement, 300)}"
+    if problem.stage != "schema" and _BROKEN_REFERENCE.search(problem.message):
+        message = f"{source.id}/schema.sql: a REFERENCES or a trigger of {subject} leads nowhere: {problem.message}"
+        step = "name a table of schema.sql, and columns of it that are its PRIMARY KEY or UNIQUE"
+        return SourceError(f"{message} (found at {place})" if problem.stage == "seed" else message, next_step=step)
+    if problem.stage == "schema":
+        return SourceError(what, next_step="mend this statement in schema.sql")
+    if "FOREIGN KEY" in problem.message or problem.stage == "foreign_keys":
+        return SourceError(what, next_step="the row that it refers to must stand in seed.sql, and before it")
+    return SourceError(what, next_step="mend this row in seed.sql")
+
+
+_BROKEN_REFERENCE = re.compile(r"no such table: main\.|foreign key mismatch")
+
+
+def _place(source: Source, problem: jobs.Problem) -> str:
+    file = source.folder / ("schema.sql" if problem.stage == "schema" else "seed.sql")
+    inserts = [sql for seed in source.seed if seed.table == problem.subject for sql in seed.inserts]
+    line = None
+    if file.is_file() and problem.statement:
+        is_repeated = problem.message.startswith("UNIQUE")
+        line = places.line_of(read_source_text(file), problem.statement, within=inserts, is_repeated=is_repeated)
+    return f"{source.id}/{file.name}" + ("" if line is None else f", line {line}")
 
 
 def _provisional(source: Source, report: jobs.BuildReport) -> Environment:
@@ -105,13 +177,12 @@ def _provisional(source: Source, report: jobs.BuildReport) -> Environment:
     ).with_hash(report.logical_hash)
 
 
-async def _check_columns(source: Source, environment: Environment, trust_remote_code: bool) -> set[str]:
+def _check_columns(source: Source, tables: Mapping[str, Any]) -> set[str]:
     """Check that columns named in the source exist, and that texts in the database are texts.
 
     Returns:
         The declared volatile columns, spelled as in the schema.
     """
-    tables = await jobs.dump(environment.database, max_rows=solving.ALL_ROWS, trust_remote_code=trust_remote_code)
     spelled = {f"{name}.{c}".lower(): f"{name}.{c}" for name, table in tables.items() for c in table["columns"]}
     for task in source.tasks:
         _check_known(f"{source.id}/tasks.toml, [{task.slug}]: free", task.free, spelled)
@@ -133,16 +204,24 @@ def _check_known(where: str, names: Iterable[str], spelled: Mapping[str, str]) -
 
 
 async def _run_solutions(
-    source: Source, environment: Environment, logical_hash: str, trust_remote_code: bool
+    source: Source, environment: Environment, logical_hash: str, trust_remote_code: bool, warnings: list[str]
 ) -> dict[str, tuple[solving.Run, solving.Run]]:
     """Both runs of every solution, by task id."""
     later = dataclasses.replace(environment, clock=environment.clock + solving.LATER).with_hash(logical_hash)
     runs = {}
     for task in source.tasks:
         if task.solution is not None:
-            is_literal = task.slug in source.literal_tasks
-            first = await solving.solve(environment, task, is_literal=is_literal, trust_remote_code=trust_remote_code)
-            second = await solving.solve_later(later, task, is_literal=is_literal, trust_remote_code=trust_remote_code)
+            options = {"is_literal": task.slug in source.literal_tasks, "trust_remote_code": trust_remote_code}
+            first = await solving.solve(environment, task, **options)
+            try:
+                second = await solving.solve_later(later, task, **options)
+            except SourceError:
+                if not source.volatile_columns:
+                    raise
+                # unpacked solutions name the ids of their first run, and the columns that hold them are declared
+                second = await solving.solve_later(later, task, **options, seed=0)
+                what = "the solution names a value that another seed does not give; a reference such as $1.id does"
+                warnings.append(f"{source.id}/tasks.toml: [{task.slug}] {what}")
             runs[task.id] = first, second
     return runs
 

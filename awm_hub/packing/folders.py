@@ -7,9 +7,8 @@ their ids. Any error leaves the output folder as it was.
 import os
 from dataclasses import dataclass
 
-from awm_hub.environment import Environment
 from awm_hub.errors import AwmHubError
-from awm_hub.packing.building import build_environment
+from awm_hub.packing.building import Built, build_with_advice
 from awm_hub.packing.dataset import DatasetReport, Progress, check_output, write_dataset
 from awm_hub.packing.sources import Source, read_source, source_folders
 from awm_hub.runtime import sync
@@ -28,7 +27,7 @@ class PackedEnvironment:
     tasks: int
     volatile_columns: tuple[str, ...]
     warnings: tuple[str, ...]
-    """What the record has no place for, and what was dropped."""
+    """What is valid but hardly meant, what the record has no place for, and what was dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ def pack(
     """Pack one source folder, or a folder of them, into a dataset folder.
 
     Args:
-        folder: A source folder, or a folder of nothing but source folders.
+        folder: A source folder, or a folder of source folders; packed datasets in it are passed over.
         out: The dataset folder; a dataset that is there already is replaced.
         progress: Called with `{"event": "building", "id", "position", "total"}` for each environment.
         trust_remote_code: Run the sources' code without a seal where this machine has none.
@@ -65,21 +64,22 @@ def pack(
         if progress:
             progress({"event": "building", "id": source.id, "position": position, "total": len(sources)})
         built.append(_built(source, trust_remote_code))
-    dataset = write_dataset(built, out)
-    environments = tuple(_packed(s, e) for s, e in zip(sources, built, strict=True))
+    dataset = write_dataset((b.environment for b in built), out)
+    environments = tuple(_packed(s, b) for s, b in zip(sources, built, strict=True))
     return PackReport(environments=environments, dataset=dataset)
 
 
-def _built(source: Source, trust_remote_code: bool) -> Environment:
+def _built(source: Source, trust_remote_code: bool) -> Built:
     try:
-        return sync.run(build_environment, source, trust_remote_code=trust_remote_code)
+        return sync.run(build_with_advice, source, trust_remote_code=trust_remote_code)
     except AwmHubError as error:
         if source.id not in error.message:
             error.message = f"{source.id}: {error.message}"
         raise
 
 
-def _packed(source: Source, environment: Environment) -> PackedEnvironment:
+def _packed(source: Source, built: Built) -> PackedEnvironment:
+    environment = built.environment
     dropped = source.quality is not None and environment.quality != source.quality
     warnings = (f"{source.id}/quality.json is of other content, and is left out: audit again",) if dropped else ()
     return PackedEnvironment(
@@ -91,5 +91,5 @@ def _packed(source: Source, environment: Environment) -> PackedEnvironment:
         tools=len(environment.tools),
         tasks=len(environment.tasks),
         volatile_columns=environment.volatile_columns,
-        warnings=(*source.warnings, *warnings),
+        warnings=(*source.warnings, *built.warnings, *warnings),
     )

@@ -19,7 +19,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def read_text(path: Path) -> str:
-    """The text of a source file, line ends as they are.
+    """The text of a source file, line ends as they are, without a byte order mark.
 
     Raises:
         SourceError: the file is missing, or no UTF-8.
@@ -31,7 +31,22 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise SourceError(f"{_place(path)} is no UTF-8: {error}", next_step="save it as UTF-8") from error
     except OSError as error:
-        raise SourceError(f"{_place(path)} cannot be read: {error.strerror}") from error
+        message = f"{_place(path)} cannot be read: {error.strerror}"
+        raise SourceError(message, next_step="check that it is a file, and its permissions") from error
+
+
+def read_source_text(path: Path) -> str:
+    """The text of a file that people edit: line ends of any system are read as a line feed.
+
+    Raises:
+        SourceError: the file is missing, or no UTF-8.
+    """
+    return with_plain_line_ends(read_text(path))
+
+
+def with_plain_line_ends(text: str) -> str:
+    """The text with a line feed at every line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -56,7 +71,10 @@ class Keys:
     def __init__(self, path: Path, table: str, values: Any, known: Collection[str]) -> None:
         self.place = f"{_place(path)}, [{table}]" if table else _place(path)
         if not isinstance(values, Mapping):
-            raise SourceError(f"{self.place}: a table of keys is expected, not {kind_of(values)}")
+            raise SourceError(
+                f"{self.place}: a table of keys is expected, not {kind_of(values)}",
+                next_step="write a head like [name] and keys below it",
+            )
         self._values = values
         for key in values:
             if key not in known:
@@ -67,7 +85,7 @@ class Keys:
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
-    def error(self, key: str, message: str, next_step: str = "") -> SourceError:
+    def error(self, key: str, message: str, next_step: str) -> SourceError:
         """A `SourceError` that names this table and the key."""
         return SourceError(f"{self.place}: {key} {message}", next_step=next_step)
 
@@ -83,7 +101,7 @@ class Keys:
         if not isinstance(found, str):
             raise self.error(key, f"must be a text, not {kind_of(found)}", "put it in quotes")
         if default is None and not found.strip():
-            raise self.error(key, "is empty")
+            raise self.error(key, "is empty", "write a text")
         return found
 
     def optional_text(self, key: str) -> str | None:
@@ -132,7 +150,7 @@ class Keys:
         elif isinstance(value, int) and value not in _INT64:
             raise self.error(key, f"holds {value}, beyond 64 bits", "SQLite and tools take 64-bit integers only")
         elif isinstance(value, float) and not math.isfinite(value):
-            raise self.error(key, f"holds {value}, which is no JSON value")
+            raise self.error(key, f"holds {value}, which is no JSON value", "write a finite number")
 
 
 def kind_of(value: Any) -> str:

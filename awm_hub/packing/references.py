@@ -10,6 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 _REFERENCE = re.compile(r"\$([1-9][0-9]*)((?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*)")
+_INTENDED = re.compile(r"\$[0-9]+(?:\[.*|\.(?![0-9]).*)?", re.DOTALL)
+"""What is taken for a reference, rightly written or not; `$1.50` is a price."""
+SYNTAX = (
+    'a reference is "$N" with parts .key and [i]: "$2[0].id", N counted from step 1 and i from 0; '
+    "a text that begins like this goes into a solution written as JSON text"
+)
 _PART = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]+)\]")
 
 
@@ -23,10 +29,19 @@ def is_reference(value: Any) -> bool:
 
 
 def holds_reference(value: Any) -> bool:
-    """Whether a reference stands anywhere in a value."""
+    """Whether a reference, or a text that is taken for one, stands anywhere in a value."""
     if isinstance(value, dict | list):
         return any(holds_reference(v) for v in (value.values() if isinstance(value, dict) else value))
-    return is_reference(value)
+    return isinstance(value, str) and _INTENDED.fullmatch(value) is not None
+
+
+def misspelt(value: Any) -> str | None:
+    """The first text in a value that begins like a reference and is none."""
+    if isinstance(value, dict | list):
+        parts = (misspelt(v) for v in (value.values() if isinstance(value, dict) else value))
+        return next((part for part in parts if part is not None), None)
+    is_meant = isinstance(value, str) and _INTENDED.fullmatch(value) is not None and not is_reference(value)
+    return value if is_meant else None
 
 
 def resolve(value: Any, results: Sequence[Any]) -> Any:

@@ -1,8 +1,10 @@
 """Unpacking: rows of a dataset back to source folders.
 
 The sources pack to the same `content_hash`. What a source form cannot say is written in one that can: statements that
-SQL text does not hold apart go to `schema.json` or `seed.json`, verifiers that carry their own code to files of the
-folder `verifiers/`. Nothing that exists is overwritten.
+SQL text does not hold apart go to `schema.json` or `seed.json`, modules with carriage returns to `tools.json` or
+`verifiers.json`, verifiers that carry their own code to files of the folder `verifiers/`. Solutions come back as the
+record holds them, with literal arguments, and measured volatile columns as declared ones. Nothing that exists is
+overwritten.
 """
 
 import json
@@ -23,6 +25,7 @@ from awm_hub.environment import Call, Environment, Task, Verifier
 from awm_hub.errors import DataError, UsageError
 from awm_hub.packing import analysis, references, statements
 from awm_hub.packing.dataset import Progress
+from awm_hub.packing.keys import with_plain_line_ends
 from awm_hub.packing.sources import PROVENANCE_KEYS, Source, read_source
 from awm_hub.packing.tasktables import derived_verifiers
 
@@ -98,14 +101,22 @@ def write_source(environment: Environment, folder: Path) -> None:
     folder.mkdir()
     _write(folder / "scenario.toml", tomlkit.dumps(_scenario(environment)))
     _write_statements(environment, folder)
-    _write(folder / "tools.py", environment.code)
+    _write_code(folder / "tools.py", environment.code)
     if environment.verifier_module is not None:
-        _write(folder / "verifiers.py", environment.verifier_module)
+        _write_code(folder / "verifiers.py", environment.verifier_module)
     _write(folder / "tasks.toml", _tasks(environment, folder))
     if environment.quality is not None:
         _write(folder / "quality.json", json.dumps(environment.quality.to_dict(), indent=1, ensure_ascii=False) + "\n")
 
     _check_same(environment, read_source(folder))
+
+
+def _write_code(path: Path, code: str) -> None:
+    """A module as it is, or as JSON where a text file would be read otherwise."""
+    if with_plain_line_ends(code) == code and not code.startswith("\ufeff"):
+        _write(path, code)
+    else:
+        _write_json(path.with_suffix(".json"), {"code": code})
 
 
 def _check_same(environment: Environment, source: Source) -> None:
@@ -167,7 +178,7 @@ def _write_statements(environment: Environment, folder: Path) -> None:
 
 def _reads_back(texts: Sequence[str], read: Callable[[list[str]], Any], expected: Any) -> bool:
     try:
-        return bool(read(statements.split(statements.join(texts))) == expected)
+        return bool(read(statements.split(with_plain_line_ends(statements.join(texts)))) == expected)
     except statements.StatementError:
         return False
 

@@ -1,8 +1,9 @@
 """Reference solutions, run to find out what they do.
 
 A solution is run step by step in a live instance, as an agent would. That gives its literal arguments (`references`),
-the changes it makes, and the tools whose calls wrote. It is run a second time with the clock 7 seconds later: columns
-that differ between the two endings are volatile, since they depend on when something was done and not on what was.
+the changes it makes, and the tools whose calls wrote. It is run a second time with the clock 7 seconds later and with
+another seed: columns that differ between the two endings are volatile, since they depend on the moment or on chance
+and not on what was done.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ from typing import Any
 from awm_hub import aio
 from awm_hub.canonical import to_json
 from awm_hub.environment import Call, Environment, Task
-from awm_hub.errors import LoadError, SourceError
+from awm_hub.errors import AwmHubError, LoadError, SourceError
 from awm_hub.judging.answers import is_same_answer
 from awm_hub.packing import references
 from awm_hub.runtime import jobs
@@ -24,6 +25,18 @@ from awm_hub.trajectory import StateDiff, ToolResult
 LATER = dt.timedelta(seconds=7)
 """How much later the second run of every solution starts."""
 
+_DIFFERENTLY = "7 seconds later and with another seed"
+_LATER_STEP = (
+    "let nothing that the solution does depend on the very second or on chance, and refer to what a step made as $1.id"
+)
+_LINKS = """
+SELECT m.name AS child, f."from" AS link, f."table" AS parent,
+       coalesce(f."to", (SELECT p.name FROM pragma_table_info(f."table") p WHERE p.pk = 1)) AS target
+FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) f WHERE m.type = 'table'"""
+
+RESULTS = ("complete", "partial", "others")
+"""What a decision function may find."""
+
 ALL_ROWS = 2**31
 
 
@@ -31,6 +44,7 @@ ALL_ROWS = 2**31
 class Run:
     """One run of a task's solution."""
 
+    task_id: str
     calls: tuple[Call, ...]
     """With literal arguments."""
     image: bytes
@@ -40,13 +54,16 @@ class Run:
     """Tools of which a call changed the database."""
 
 
-async def solve(environment: Environment, task: Task, *, is_literal: bool, trust_remote_code: bool = False) -> Run:
+async def solve(
+    environment: Environment, task: Task, *, is_literal: bool, seed: int = 0, trust_remote_code: bool = False
+) -> Run:
     """Run a task's solution in a new instance.
 
     Args:
         environment: Where the task belongs.
         task: A task with a solution.
         is_literal: Its arguments hold no references.
+        seed: Seeds the instance's randomness.
         trust_remote_code: Run without a seal where this machine has none.
 
     Raises:
@@ -56,7 +73,7 @@ async def solve(environment: Environment, task: Task, *, is_literal: bool, trust
     calls: list[Call] = []
     writing = set()
     await _check_setup(environment, task, trust_remote_code)
-    async with await aio.launch(environment, task=task.slug, trust_remote_code=trust_remote_code) as instance:
+    async with await _launched(environment, task, seed, trust_remote_code) as instance:
         before = await instance.image()
         for call in task.solution or ():
             call = call if is_literal else _resolved(task, call, results)
@@ -71,33 +88,45 @@ async def solve(environment: Environment, task: Task, *, is_literal: bool, trust
             results.append(result.value)
             calls.append(call)
         changes = await instance.diff()
-    return Run(calls=tuple(calls), image=before, changes=changes, writing_tools=frozenset(writing))
+    return Run(task_id=task.id, calls=tuple(calls), image=before, changes=changes, writing_tools=frozenset(writing))
+
+
+async def _launched(environment: Environment, task: Task, seed: int, trust_remote_code: bool) -> aio.Instance:
+    return await aio.launch(environment, task=task.slug, seed=seed, trust_remote_code=trust_remote_code)
 
 
 async def solve_later(
-    environment: Environment, task: Task, *, is_literal: bool, trust_remote_code: bool = False
+    environment: Environment, task: Task, *, is_literal: bool, seed: int = 1, trust_remote_code: bool = False
 ) -> Run:
-    """Run a solution in an environment whose clock is `LATER`, and say so where it fails.
+    """Run a solution in an environment whose clock is `LATER`, with another seed, and say so where it fails.
 
     Raises:
         SourceError: a step fails then.
     """
     try:
-        return await solve(environment, task, is_literal=is_literal, trust_remote_code=trust_remote_code)
+        return await solve(environment, task, is_literal=is_literal, seed=seed, trust_remote_code=trust_remote_code)
     except SourceError as error:
-        step = "let nothing that the solution does depend on the very second"
-        raise SourceError(f"7 seconds later {error.message}", next_step=step) from error
+        raise SourceError(f"{_DIFFERENTLY}, {error.message}", next_step=_LATER_STEP) from error
 
 
 async def volatile_columns(one: Run, other: Run, *, trust_remote_code: bool = False) -> frozenset[str]:
     """The columns (`table.column`) in which two endings of one solution differ.
+
+    A foreign key to such a column is none itself: it is compared by the row that it leads to.
 
     Raises:
         SourceError: they differ in more than values.
     """
     before = await jobs.dump(one.image, max_rows=ALL_ROWS, trust_remote_code=trust_remote_code)
     after = await jobs.dump(other.image, max_rows=ALL_ROWS, trust_remote_code=trust_remote_code)
-    return frozenset(_differing(before, after))
+    found = frozenset(_differing(one.task_id, before, after))
+    if not found:
+        return found
+    moment = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+    links = await jobs.query(one.image, _LINKS, clock=moment, trust_remote_code=trust_remote_code)
+    lower = {name.lower() for name in found}
+    linking = {f"{r['child']}.{r['link']}".lower() for r in links if f"{r['parent']}.{r['target']}".lower() in lower}
+    return frozenset(name for name in found if name.lower() not in linking)
 
 
 def effective_changes(changes: StateDiff, volatile: Iterable[str]) -> StateDiff:
@@ -129,14 +158,18 @@ def check_kind(task: Task, changes: StateDiff) -> None:
         raise SourceError(f"task {task.id} is of kind {task.kind}, but its solution changes nothing", next_step=step)
 
 
-async def check_answer(environment: Environment, task: Task, run: Run, *, trust_remote_code: bool = False) -> None:
+async def check_answer(environment: Environment, task: Task, run: Run, *, trust_remote_code: bool = False) -> Any:
     """Run `answer_sql` on the ending and compare what it gives with the answer.
+
+    Returns:
+        What it gives, in the shape of the answer; None where there is no `answer_sql`.
 
     Raises:
         SourceError: it fails, or gives something else.
     """
     if task.answer_sql is None:
-        return
+        return None
+    place = f"{environment.id}/tasks.toml, [{task.slug}]: answer_sql"
     try:
         rows = await jobs.query(
             run.image,
@@ -146,11 +179,17 @@ async def check_answer(environment: Environment, task: Task, run: Run, *, trust_
             trust_remote_code=trust_remote_code,
         )
     except jobs.ImageError as error:
-        raise SourceError(f"answer_sql of task {task.id} fails: {error.message}", next_step="mend the query") from error
+        raise SourceError(f"{place} fails: {_reason(error)}", next_step="mend the query") from error
     given = _shaped(rows, task.answer)
     if not is_same_answer(task.answer, given, task.answer_order):
         step = "mend the answer, the query or the solution"
-        raise SourceError(f"answer_sql of task {task.id} gives {given!r}, not {task.answer!r}", next_step=step)
+        raise SourceError(f"{place} gives {given!r}, not {task.answer!r}", next_step=step)
+    return given
+
+
+def _reason(error: AwmHubError) -> str:
+    """What SQLite said, without the frame around it."""
+    return getattr(error.__cause__, "message", "") or error.message
 
 
 async def _check_setup(environment: Environment, task: Task, trust_remote_code: bool) -> None:
@@ -159,15 +198,16 @@ async def _check_setup(environment: Environment, task: Task, trust_remote_code: 
             environment.database, task.setup, environment.clock, trust_remote_code=trust_remote_code
         )
     except LoadError as error:
-        raise SourceError(f"task {task.id}: {error.message}", next_step="mend the statements of setup") from error
+        place = f"{environment.id}/tasks.toml, [{task.slug}]: setup"
+        raise SourceError(f"{place} fails: {_reason(error)}", next_step="mend its statements") from error
 
 
 def _resolved(task: Task, call: Call, results: Sequence[Any]) -> Call:
     try:
         return dataclasses.replace(call, arguments=references.resolve(call.arguments, results))
     except references.PartError as error:
-        step = "a reference is $N, N counted from 1, and .key or [i] parts"
-        raise SourceError(f"task {task.id}, step {len(results) + 1} ({call.tool}): {error}", next_step=step) from error
+        message = f"task {task.id}, step {len(results) + 1} ({call.tool}): {error}"
+        raise SourceError(message, next_step=references.SYNTAX) from error
 
 
 def _check_tool(environment: Environment, task: Task, call: Call, number: int) -> None:
@@ -179,8 +219,10 @@ def _check_tool(environment: Environment, task: Task, call: Call, number: int) -
 
 
 def _failed(task: Task, call: Call, number: int, result: ToolResult) -> SourceError:
-    what = f"{result.type} {result.code}" if result.code else result.type
-    message = f"task {task.id}, step {number}: {call.tool}({_shown(call.arguments)}) is {what}: {result.message}"
+    is_said = not result.code or result.message.startswith(result.code)
+    what = result.type if is_said else f"{result.type} {result.code}"
+    where = " in tools.py" if result.type == "fault" else ""
+    message = f"task {task.id}, step {number}: {call.tool}({_shown(call.arguments)}) is {what}{where}: {result.message}"
     return SourceError(message, next_step="mend this step of the solution, or the tool")
 
 
@@ -193,15 +235,28 @@ def _tables(changes: StateDiff) -> str:
     return ", ".join(sorted(changes.tables))
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _differing(task_id: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for name, table in before.items():
         one, other = table["rows"], after[name]["rows"]
         if len(one) != len(other):
-            message = f"7 seconds later a solution leaves {len(other)} rows in {name} instead of {len(one)}"
-            raise SourceError(message, next_step="let nothing that the solution does depend on the very second")
-        for i, column in enumerate(table["columns"]):
-            if [row[i] for row in one] != [row[i] for row in other]:
-                yield f"{name}.{column}"
+            message = f"{_DIFFERENTLY}, the solution of {task_id} leaves {len(other)} rows in {name}, not {len(one)}"
+            raise SourceError(message, next_step=_LATER_STEP)
+        for at in _differing_columns(one, other):
+            yield f"{name}.{table['columns'][at]}"
+
+
+def _differing_columns(one: Sequence[Sequence[Any]], other: Sequence[Sequence[Any]]) -> Sequence[int]:
+    """Positions of columns that differ, whatever the order of the rows: a random key changes that."""
+    every = range(len(one[0]) if one else 0)
+    moved = [at for at in every if _sorted([r[at]] for r in one) != _sorted([r[at]] for r in other)]
+    same = [at for at in every if at not in moved]
+    if _sorted([r[at] for at in same] for r in one) == _sorted([r[at] for at in same] for r in other):
+        return moved
+    return [at for at in every if [r[at] for r in one] != [r[at] for r in other]]
+
+
+def _sorted(rows: Iterable[Sequence[Any]]) -> list[str]:
+    return sorted(to_json(list(row)) for row in rows)
 
 
 def _shaped(rows: Sequence[Mapping[str, Any]], answer: Any) -> Any:
@@ -259,6 +314,11 @@ async def check_verifiers(environment: Environment, task: Task, run: Run, *, tru
 
 def _check_decision(task: Task, function: str, found: Any, what: str) -> None:
     result = found.get("result") if isinstance(found, dict) else None
+    if result not in RESULTS:
+        shown = to_json(found)
+        message = f"{task.id}: {function} returns {shown if len(shown) <= 200 else shown[:199] + '…'} on {what}"
+        words = ", ".join(f'"{word}"' for word in RESULTS)
+        raise SourceError(message, next_step=f'return {{"result": one of {words}, "reasons": [texts]}}')
     if (result == "complete") != (what == "the solution"):
         message = f"{task.id}: {function} finds {what} {result!r}"
         raise SourceError(

@@ -2,8 +2,8 @@
 
 `environments/<id>/` holds `scenario.toml`, `schema.sql`, `seed.sql`, `tools.py`, `tasks.toml` and, where wanted,
 `verifiers.py` and `quality.json`. `read_source` turns it into a `Source` without running any of it: that is what
-`awm_hub.packing.building` does, in the sandbox. Rows that SQL text cannot hold (imported ones keep statements that do
-not even end) have `schema.json` or `seed.json` in place of the `.sql` file.
+`awm_hub.packing.building` does, in the sandbox. Line ends of any system are read alike. What text files cannot hold
+(imported rows keep statements that do not even end, and carriage returns) is in a `.json` file of the same name.
 """
 
 import datetime as dt
@@ -18,8 +18,8 @@ from awm_hub import schema
 from awm_hub.canonical import from_json
 from awm_hub.environment import Provenance, Quality, SeedTable, Table, Task
 from awm_hub.errors import RecordError, SourceError
-from awm_hub.packing import statements, tasktables
-from awm_hub.packing.keys import Keys, read_text, read_toml
+from awm_hub.packing import places, statements, tasktables
+from awm_hub.packing.keys import Keys, read_source_text, read_text, read_toml
 
 T = TypeVar("T")
 
@@ -32,8 +32,8 @@ PROVENANCE_KEYS = (
     "license",
 )  # fmt: skip
 _FILES = (
-    "scenario.toml", "schema.sql", "schema.json", "seed.sql", "seed.json", "tools.py", "tasks.toml", "verifiers.py",
-    "verifiers", "quality.json",
+    "scenario.toml", "schema.sql", "schema.json", "seed.sql", "seed.json", "tools.py", "tools.json", "tasks.toml",
+    "verifiers.py", "verifiers.json", "verifiers", "quality.json",
 )  # fmt: skip
 
 
@@ -80,7 +80,8 @@ def read_source(folder: str | os.PathLike[str]) -> Source:
     scenario = Keys(path / "scenario.toml", "", read_toml(path / "scenario.toml"), SCENARIO_KEYS)
     interface = scenario.choice("interface", schema.INTERFACES, "functions")
     tables, further_ddl = _schema(path)
-    verifier_module = _optional(path / "verifiers.py", read_text)
+    has_verifiers = any((path / name).exists() for name in ("verifiers.py", "verifiers.json"))
+    verifier_module = _code(path / "verifiers.py") if has_verifiers else None
     tasks = tasktables.read_tasks(path, interface=interface, verifier_module=verifier_module)
     return Source(
         id=path.name,
@@ -108,7 +109,7 @@ def read_source(folder: str | os.PathLike[str]) -> Source:
 
 
 def source_folders(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The source folders at `folder`: itself, or all folders in it, sorted by name.
+    """The source folders at `folder`: itself, or all folders in it, sorted by name; packed datasets are passed over.
 
     Raises:
         SourceError: there is none, or a folder in it has no `scenario.toml`.
@@ -118,7 +119,12 @@ def source_folders(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         raise SourceError(f"{folder}: no such folder", next_step="`awm-hub new NAME` writes an example")
     if (path / "scenario.toml").is_file():
         return (path,)
-    found = tuple(sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] not in "._"))
+    if _is_dataset(path):
+        step = "give the folder of the sources; `awm-hub unpack` turns a dataset into sources again"
+        raise SourceError(f"{folder}: this is a packed dataset, not sources", next_step=step)
+    found = tuple(
+        sorted(p for p in path.iterdir() if p.is_dir() and p.name[0] not in "._" and not _is_dataset(p)),
+    )
     for inner in found:
         if not (inner / "scenario.toml").is_file():
             step = "every folder here is taken for one environment: complete it, or move it elsewhere"
@@ -126,6 +132,10 @@ def source_folders(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     if not found:
         raise SourceError(f"{folder}: holds no source folder", next_step="`awm-hub new NAME` writes an example")
     return found
+
+
+def _is_dataset(path: Path) -> bool:
+    return (path / "index.parquet").is_file()
 
 
 def _check_name(path: Path) -> None:
@@ -184,7 +194,7 @@ def _provenance(path: Path, values: Any) -> Provenance:
     keys = Keys(path, "provenance", values, PROVENANCE_KEYS)
     cost = keys.value("cost_usd")
     if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float)):
-        raise keys.error("cost_usd", "must be a number")
+        raise keys.error("cost_usd", "must be a number", "cost_usd = 0.25, unquoted")
     return Provenance(
         source=keys.optional_text("source"),
         source_revision=keys.optional_text("source_revision"),
@@ -201,7 +211,10 @@ def _provenance(path: Path, values: Any) -> Provenance:
 def _json_or_text(keys: Keys, key: str) -> Any:
     """A TOML value, or a text that holds JSON (TOML has no null)."""
     found = keys.json(key)
-    return from_json(found, f"{keys.place}: {key}") if isinstance(found, str) else found
+    try:
+        return from_json(found, f"{keys.place}: {key}") if isinstance(found, str) else found
+    except RecordError as error:
+        raise SourceError(error.message, next_step="write JSON in quotes, or a TOML value") from error
 
 
 def _schema(path: Path) -> tuple[tuple[Table, ...], tuple[str, ...]]:
@@ -223,10 +236,13 @@ def _seed(path: Path) -> tuple[SeedTable, ...]:
 
 
 def _statements(path: Path, read: Callable[[list[str]], T]) -> T:
+    text = read_source_text(path)
     try:
-        return read(statements.split(read_text(path)))
+        return read(statements.split(text))
     except statements.StatementError as error:
-        message = f"{path.parent.name}/{path.name}: {error}: {statements.shown(error.statement)}"
+        line = places.line_of(text, error.statement)
+        where = "" if line is None else f", line {line}"
+        message = f"{path.parent.name}/{path.name}{where}: {error}: {statements.shown(error.statement)}"
         raise SourceError(message, next_step="mend or remove that statement") from error
 
 
@@ -269,7 +285,10 @@ def _quality(path: Path) -> Quality:
 
 
 def _code(path: Path) -> str:
-    code = read_text(path)
+    """The text of a module, from its `.json` file where it has one."""
+    stored = _optional(path.with_suffix(".json"), _json_object)
+    code = read_source_text(path) if stored is None else _records(path, lambda: _text(stored["code"]))
     if len(code.encode()) > schema.MAX_CODE_BYTES:
-        raise SourceError(f"{path.parent.name}/{path.name} is larger than {schema.MAX_CODE_BYTES} bytes")
+        message = f"{path.parent.name}/{path.name} is larger than {schema.MAX_CODE_BYTES} bytes"
+        raise SourceError(message, next_step="keep data in seed.sql")
     return code

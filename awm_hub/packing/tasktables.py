@@ -16,13 +16,14 @@ from awm_hub import schema
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Call, Task, Verifier
 from awm_hub.errors import DataError, SourceError
-from awm_hub.packing import analysis
+from awm_hub.packing import analysis, references
 from awm_hub.packing.keys import Keys, kind_of, read_text, read_toml
 
 TASK_KEYS = (
     "instruction", "kind", "setup", "answer", "answer_order", "answer_sql", "free", "solution", "success", "failure",
     "verifiers",
 )  # fmt: skip
+_STEP = 'a step is { tool = "…", arguments = { … } }'
 PREFIXES = {"signals": "signals_", "decision": "decide_"}
 """Kind of verifier → how its function's name begins; the rest is the slug."""
 
@@ -48,6 +49,7 @@ def read_tasks(folder: Path, *, interface: str, verifier_module: str | None) -> 
     functions = _functions(folder, verifier_module)
     tasks, literal, warnings = [], set(), []
     for slug, values in tables.items():
+        _check_dots(path, slug, values)
         keys = Keys(path, slug, values, TASK_KEYS)
         task = _task(folder, slug, keys, functions)
         if interface == "functions":
@@ -55,10 +57,21 @@ def read_tasks(folder: Path, *, interface: str, verifier_module: str | None) -> 
         if isinstance(keys.value("solution"), str):
             literal.add(slug)
         if not task.verifiers and ("success" in keys or "failure" in keys):
-            warnings.append(f"[{slug}] success and failure are left out: they belong to a verifier, and it has none")
+            warnings.append(
+                f"[{slug}] success and failure are left out: they belong to a verifier, and it has none; "
+                f"write signals_{slug} in verifiers.py"
+            )
         tasks.append(task)
     _check_functions(folder, functions, tasks)
     return TaskTables(tasks=tuple(tasks), literal=frozenset(literal), warnings=tuple(warnings))
+
+
+def _check_dots(path: Path, slug: str, values: Any) -> None:
+    """`[a.b]` is a table in a table for TOML, and its author meant a task."""
+    for inner, table in values.items() if isinstance(values, dict) else ():
+        if isinstance(table, dict) and inner not in TASK_KEYS:
+            message = f"{path.parent.name}/{path.name}, [{slug}.{inner}]: the name of a task holds no dot"
+            raise SourceError(message, next_step=f"rename it to [{slug}_{inner}]")
 
 
 def derived_verifiers(slug: str, functions: Sequence[str], success: str, failure: str) -> tuple[Verifier, ...]:
@@ -100,21 +113,34 @@ def _solution(keys: Keys) -> tuple[Call, ...] | None:
         try:
             found = from_json(found, f"{keys.place}: solution")
         except DataError as error:
-            raise keys.error("solution", f"is no JSON: {error.message}") from error
+            raise keys.error("solution", f"is no JSON: {error.message}", "mend it, or write a list of steps") from error
         keys.check_json("solution", found)
     if found is None:
         return None
     if not isinstance(found, list):
-        raise keys.error("solution", "must be a list of steps", 'solution = [{ tool = "…", arguments = { … } }]')
-    return tuple(_call(keys, n, step) for n, step in enumerate(found, 1))
+        raise keys.error("solution", "must be a list of steps", f"solution = [{_STEP.removeprefix('a step is ')}]")
+    calls = tuple(_call(keys, n, step) for n, step in enumerate(found, 1))
+    for number, call in enumerate(calls if isinstance(keys.value("solution"), list) else (), 1):
+        if (text := references.misspelt(call.arguments)) is not None:
+            raise keys.error("solution", f"step {number} ({call.tool}): {text!r} is no reference", references.SYNTAX)
+    return calls
 
 
 def _call(keys: Keys, number: int, step: Any) -> Call:
-    if not isinstance(step, dict) or step.keys() - {"tool", "arguments"}:
-        raise keys.error("solution", f"step {number} must have tool and arguments, and nothing else")
-    tool, arguments = step.get("tool"), step.get("arguments", {})
-    if not isinstance(tool, str) or not isinstance(arguments, dict):
-        raise keys.error("solution", f"step {number}: tool must be a text, arguments a table")
+    if not isinstance(step, dict):
+        raise keys.error("solution", f"step {number} is {kind_of(step)}", _STEP)
+    for key in step.keys() - {"tool", "arguments"}:
+        close = difflib.get_close_matches(key, ("tool", "arguments"), n=1)
+        raise keys.error(
+            "solution", f"step {number} has the unknown key {key!r}", f"did you mean {close[0]!r}?" if close else _STEP
+        )
+    if "tool" not in step:
+        raise keys.error("solution", f"step {number} names no tool", _STEP)
+    tool, arguments = step["tool"], step.get("arguments", {})
+    if not isinstance(tool, str):
+        raise keys.error("solution", f"step {number}: tool is {kind_of(tool)}, not a text", _STEP)
+    if not isinstance(arguments, dict):
+        raise keys.error("solution", f"step {number}: arguments is {kind_of(arguments)}, not a table", _STEP)
     return Call(tool=tool, arguments=_canonical(arguments))
 
 
@@ -129,7 +155,7 @@ def _verifiers(folder: Path, slug: str, keys: Keys, functions: tuple[str, ...]) 
     if listed is None:
         return derived_verifiers(slug, functions, success, failure)
     if not isinstance(listed, list):
-        raise keys.error("verifiers", "must be a list of tables")
+        raise keys.error("verifiers", "must be a list of tables", f"[[{slug}.verifiers]]")
     return tuple(_listed(folder, f"{slug}.verifiers", v, success, failure) for v in listed)
 
 
@@ -140,7 +166,7 @@ def _listed(folder: Path, table: str, values: Any, success: str, failure: str) -
         raise keys.error("file", f"is {file!r}", 'give a file of the folder: file = "verifiers/….py"')
     function = keys.text("function")
     if not schema.FUNCTION_PATTERN.fullmatch(function):
-        raise keys.error("function", f"is {function!r}, no name of a function")
+        raise keys.error("function", f"is {function!r}, no name of a function", "letters, digits and _ only")
     return Verifier(
         kind=keys.choice("kind", schema.VERIFIER_KINDS, ""),
         function=function,
@@ -161,21 +187,23 @@ def _check_functions(folder: Path, functions: tuple[str, ...], tasks: Sequence[T
             step = f"did you mean {function.removesuffix(slug)}{close[0]}?" if close else "add the task, or rename it"
             raise SourceError(f"{folder.name}/verifiers.py: {function} belongs to no task", next_step=step)
         if function in named and len(function) > 64:
-            raise SourceError(f"{folder.name}/verifiers.py: {function} is longer than 64 characters")
+            message = f"{folder.name}/verifiers.py: {function} is longer than 64 characters"
+            raise SourceError(message, next_step="shorten the task's name")
     for missing in sorted(named - set(functions)):
-        raise SourceError(f"{folder.name}/verifiers.py: there is no function {missing}")
+        message = f"{folder.name}/verifiers.py: there is no function {missing}"
+        raise SourceError(message, next_step="define it, or mend the name in tasks.toml")
 
 
 def _check_answer(keys: Keys, task: Task) -> None:
+    if task.kind == "change" and task.answer is not None:
+        raise keys.error("answer", "is set, but the kind is change", 'set kind = "both", or drop the answer')
     if task.answer is not None:
         _check_answer_form(keys, task.answer)
     if task.answer is not None and task.answer_sql is None:
         step = "add answer_sql: one SELECT on the database after the solution that gives the answer"
         raise keys.error("answer_sql", "is missing: nothing would verify the answer", step)
     if task.answer is None and task.answer_sql is not None:
-        raise keys.error("answer", "is missing, and answer_sql is set")
-    if task.kind == "change" and task.answer is not None:
-        raise keys.error("answer", "is set, but the kind is change", 'remove it, or set kind = "both"')
+        raise keys.error("answer", "is missing, and answer_sql is set", "add the answer, or drop answer_sql")
     if task.kind in ("query", "both") and task.answer is None:
         raise keys.error("answer", f"is missing: a task of kind {task.kind} asks for one", 'or set kind = "change"')
 

@@ -89,10 +89,15 @@ def image_of(found: Mapping[str, Any]) -> bytes:
     Raises:
         ValueError: it is none, or too large.
     """
-    image = found["image"]
-    if not isinstance(image, bytes) or len(image) > MAX_IMAGE_BYTES:
+    image: bytes = found["image"]
+    if not is_image(image):
         raise ValueError("no image of at most 64 MB")
     return image
+
+
+def is_image(value: Any) -> bool:
+    """Whether an untrusted value can be an image at all."""
+    return isinstance(value, bytes) and len(value) <= MAX_IMAGE_BYTES
 
 
 def report_of(found: Mapping[str, Any]) -> BuildReport:

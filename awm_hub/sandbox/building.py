@@ -16,7 +16,9 @@ from awm_hub.sandbox.database import PAGE_BYTES, InstanceConnection
 from awm_hub.sandbox.deadline import CallDeadline, Deadline
 from awm_hub.sandbox.functions import FILENAME
 from awm_hub.sandbox.instances import load_code
-from awm_hub.sandbox.modulestate import has_module_state
+from awm_hub.sandbox.modulestate import module_state
+from awm_hub.sandbox.results import line_in
+from awm_hub.sandbox.toolschema import SchemaError
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|[(),;]|\w+|\s+|.", re.S)
 
@@ -142,7 +144,7 @@ class ImageBuilder:
         try:
             code = load_code(request["interface"], request["code"], lambda: self._db, loop)
             tools = code.specifications()
-            extra["hidden_state"] = has_module_state(request["code"])
+            extra["hidden_state"] = bool(module_state(request["code"]))
             if request["interface"] == "fastapi":
                 extra["dropped_tools"], extra["shadowed_tools"] = code.routes_without_tool(), code.shadowed_tools()
         except CallDeadline:
@@ -162,15 +164,14 @@ class ImageBuilder:
 
 def _load_error(error: BaseException) -> str:
     """What went wrong, and in which line of the module."""
-    line, traceback = None, error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == FILENAME:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
+    line = line_in(error.__traceback__, FILENAME)
+    if isinstance(error, SchemaError):
+        return str(error)[:500]
+    text = str(error)
     if isinstance(error, SyntaxError):
-        line = error.lineno
+        line, text = error.lineno, error.msg
     where = f" (line {line})" if line else ""
-    return f"{type(error).__name__}: {str(error)[:400]}{where}"
+    return f"{type(error).__name__}: {text[:400]}{where}"
 
 
 def row_counts(db: sqlite3.Connection) -> dict[str, int]:

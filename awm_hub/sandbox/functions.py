@@ -39,7 +39,7 @@ class FunctionsCode:
         """Name, description and schemas of every tool.
 
         Raises:
-            SchemaError: a signature has no JSON Schema.
+            SchemaError: a tool has no form that agents can see; the message names it and its line.
         """
         return [_specification(name, function) for name, function in self.tools.items()]
 
@@ -53,7 +53,7 @@ class FunctionsCode:
             db.execute(_COMMIT)
             return Answer(type="ok", value=text)
         except BaseException as error:
-            answer = refusal_from(error, FILENAME) or fault_from(error)
+            answer = refusal_from(error, FILENAME) or fault_from(error, FILENAME)
             error.__traceback__ = None
         if db.in_transaction:
             db.execute(_ROLLBACK)
@@ -61,15 +61,10 @@ class FunctionsCode:
 
 
 def _specification(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    parameters = list(inspect.signature(function).parameters)
-    if not parameters or parameters[0] != "db":
-        raise toolschema.SchemaError(f"{name}: the first parameter of a tool is `db`; private helpers start with `_`")
-    description = toolschema.parse_docstring(function.__doc__)[0]
-    if not description:
-        raise toolschema.SchemaError(f"{name}: a tool needs a docstring")
-    return {
-        "name": name,
-        "description": description,
-        "input_schema": toolschema.input_schema(function),
-        "output_schema": None,
-    }
+    try:
+        description, input_schema = toolschema.described(function), toolschema.input_schema(function)
+    except toolschema.SchemaError as error:
+        parameter = "" if error.parameter is None else f"({error.parameter})"
+        message = f"{name}{parameter}, line {function.__code__.co_firstlineno}: {error}"
+        raise toolschema.SchemaError(message, parameter=error.parameter) from error
+    return {"name": name, "description": description, "input_schema": input_schema, "output_schema": None}

@@ -76,8 +76,9 @@ def fault(code: str, message: str) -> Answer:
     return Answer(type="fault", code=code, message=message[:_MAX_MESSAGE])
 
 
-def fault_from(error: BaseException) -> Answer:
-    """The fault that an uncaught exception is; SQLAlchemy's are looked into."""
+def fault_from(error: BaseException, filename: str = "") -> Answer:
+    """The fault that an uncaught exception is, with its line in that file; SQLAlchemy's are looked into."""
+    line = line_in(error.__traceback__, filename)
     error = getattr(error, "orig", None) or error
     if isinstance(error, CallDeadline) or (isinstance(error, sqlite3.OperationalError) and str(error) == "interrupted"):
         return fault("deadline", "the call was interrupted at its time limit")
@@ -89,7 +90,19 @@ def fault_from(error: BaseException) -> Answer:
         return fault("database_limit", "the database reached its size limit")
     if isinstance(error, sqlite3.DatabaseError) and str(error) == "not authorized":
         return fault("denied", "transaction statements, ATTACH and PRAGMA are denied to tools")
-    return fault(type(error).__name__, f"{type(error).__name__}: {error}")
+    where = "" if line is None else f" (line {line})"
+    text = str(error)[: _MAX_MESSAGE - len(where) - len(type(error).__name__) - 2]
+    return fault(type(error).__name__, f"{type(error).__name__}: {text}{where}")
+
+
+def line_in(traceback: TracebackType | None, filename: str) -> int | None:
+    """The innermost line of a file that a traceback names."""
+    line = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == filename:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
 
 
 def refusal_from(error: BaseException, filename: str) -> Answer | None:

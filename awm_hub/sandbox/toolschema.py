@@ -21,7 +21,30 @@ _MAX_DEPTH = 16
 
 
 class SchemaError(Exception):
-    """A signature uses something that has no JSON Schema here."""
+    """A function has no form that agents can see; `parameter` is the one that is to blame, if it is one."""
+
+    def __init__(self, message: str, *, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+def described(function: Callable[..., Any]) -> str:
+    """What a tool is for, once it is clear that it can be one.
+
+    Raises:
+        SchemaError: it is no plain function of the database, or has no docstring.
+    """
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise SchemaError("tools are plain functions: write def instead of async def")
+    if inspect.isgeneratorfunction(function):
+        raise SchemaError("tools are plain functions that return their result: collect it in a list instead of yield")
+    parameters = list(inspect.signature(function).parameters)
+    if not parameters or parameters[0] != "db":
+        raise SchemaError("the first parameter of a tool is `db`; names of private functions start with `_`")
+    description = parse_docstring(function.__doc__)[0]
+    if not description:
+        raise SchemaError("a tool needs a docstring: its first paragraph tells an agent what the tool is for")
+    return description
 
 
 def input_schema(function: Callable[..., Any]) -> dict[str, Any]:
@@ -30,18 +53,20 @@ def input_schema(function: Callable[..., Any]) -> dict[str, Any]:
     Raises:
         SchemaError: an annotation is missing or has no JSON form.
     """
-    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    parameters = _parameters(function)[1:]
     described = parse_docstring(function.__doc__)[1]
-    properties: dict[str, Any] = {}
-    for parameter in parameters:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise SchemaError(f"{function.__name__}: *args and **kwargs are no tool parameters")
-        if parameter.annotation is parameter.empty:
-            raise SchemaError(f"{function.__name__}: parameter {parameter.name} has no annotation")
-        properties[parameter.name] = _property(parameter, described.get(parameter.name))
+    properties = {p.name: _property(p, described.get(p.name)) for p in parameters}
     required = [p.name for p in parameters if p.default is p.empty]
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters, annotations that are texts evaluated."""
+    try:
+        return list(inspect.signature(function, eval_str=True).parameters.values())
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        raise SchemaError(f"an annotation cannot be read: {error}") from error
 
 
 def parse_docstring(text: str | None) -> tuple[str, dict[str, str]]:
@@ -69,7 +94,15 @@ def _indent(line: str) -> int:
 
 
 def _property(parameter: inspect.Parameter, description: str | None) -> dict[str, Any]:
-    schema = type_schema(parameter.annotation)
+    name = parameter.name
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise SchemaError("*args and **kwargs are no tool parameters", parameter=name)
+    if parameter.annotation is parameter.empty:
+        raise SchemaError("a parameter needs an annotation: int, str, float, bool, list[…], …", parameter=name)
+    try:
+        schema = type_schema(parameter.annotation)
+    except SchemaError as error:
+        raise SchemaError(str(error), parameter=name) from error
     if description:
         schema["description"] = description
     if parameter.default is not parameter.empty:
@@ -104,7 +137,13 @@ def type_schema(annotation: Any, depth: int = 0) -> dict[str, Any]:
         return _mapping(arguments, depth)
     if typing.is_typeddict(annotation):
         return _typed_dict(annotation, depth)
-    raise SchemaError(f"{annotation!r} has no JSON form; use int, str, float, bool, list, dict, Literal or TypedDict")
+    raise SchemaError(
+        f"{_shown(annotation)} has no JSON form; use int, str, float, bool, list, dict, Literal or TypedDict"
+    )
+
+
+def _shown(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _literal(values: tuple[Any, ...]) -> dict[str, Any]:

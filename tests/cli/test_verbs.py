@@ -173,16 +173,66 @@ def test_a_refused_call_is_1_with_its_report(on_notes: Any) -> None:
 
 
 @pytest.mark.parametrize("pair", ["note_id=five", 'note_id="5"', "note_id=5.5", "colour=red", "note_id=null"])
-def test_an_invalid_call_is_3_and_says_where_the_schema_is(pair: str, on_notes: Any) -> None:
+def test_an_invalid_call_is_3_and_says_where_the_schema_is(pair: str, on_notes: Any, notes_dataset: Path) -> None:
     code, found, _ = on_notes("call", "notes", "get_note", pair, "--json")
     assert (code, found["ok"], found["error"]["type"]) == (3, False, "invalid_call")
-    assert found["error"]["next"] == "awm-hub show notes --tool get_note"
+    assert found["error"]["next"] == f"awm-hub show notes --tool get_note --dataset {notes_dataset}"
+
+
+def test_another_word_for_a_boolean_is_answered_with_true_or_false(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    cli("new", "plants")
+    cli("pack", "plants", "-o", "out")
+    code, out, err = cli("call", "plants", "list_plants", "only_due=yes", "--dataset", "out")
+    assert (code, out) == (3, "")
+    assert "'yes' is not of type 'boolean'" in err
+    assert err.endswith(
+        "next: write true or false, only_due=true; awm-hub show plants --tool list_plants --dataset out\n"
+    )
+    assert cli("call", "plants", "list_plants", "only_due=true", "--dataset", "out")[0] == 0
+
+
+@pytest.mark.parametrize("verb", ["show note", "call note get_note"])
+def test_an_unknown_environment_leads_to_the_dataset_or_names_the_option(
+    verb: str, cli: Any, notes_dataset: Path
+) -> None:
+    _, _, err = cli(*verb.split(), "--dataset", str(notes_dataset))
+    assert err.endswith(f"next: `awm-hub list --dataset {notes_dataset}` shows all\n")
+    _, _, err = cli(*verb.split())
+    assert err.endswith("next: `awm-hub list` shows all; --dataset OUT looks into a dataset of your own\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        ("show notes --tool get_nte", "awm-hub show notes --tools"),
+        ("show notes --task overdu", "awm-hub show notes"),
+        ("call notes get_note note_id=1 --task overdu", "awm-hub show notes"),
+    ],
+)
+def test_an_unknown_tool_or_task_leads_to_the_same_dataset(
+    words: str, step: str, on_notes: Any, notes_dataset: Path
+) -> None:
+    assert on_notes(*words.split())[2].endswith(f"next: {step} --dataset {notes_dataset}\n")
+
+
+def test_pack_counts_one_environment_and_prints_its_warnings(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    cli("new", "plants")
+    with (tmp_path / "plants" / "tasks.toml").open("a") as tasks:
+        tasks.write('\n[talk]\ninstruction = "Talk to the fern."\n')
+    code, out, _ = cli("pack", ".", "-o", "out")
+    assert code == 0
+    assert "warning: plants/tasks.toml: [talk] cannot be judged by code" in out
+    assert "\n1 environment, " in out
+    assert cli("pack", ".", "-o", "out")[0] == 0  # `out` lies beside the source now
 
 
 def test_a_fault_is_4(cli: Any, hostile: str) -> None:
     code, found, _ = cli("call", "parcel_desk_1", "fail", "--json", "--dataset", hostile)
     assert (code, found["error"]["type"]) == (4, "fault")
-    assert "KeyError" in found["error"]["message"]
+    assert found["error"]["message"].startswith("KeyError: ")
+    assert found["error"]["message"].endswith(" (line 24)")
 
 
 def test_call_starts_from_the_state_of_a_task(on_notes: Any) -> None:
@@ -263,7 +313,7 @@ def test_demo_goes_from_the_row_to_the_verdict(on_notes: Any) -> None:
     assert "notes: Notes" in out
     assert "An MCP client lists 6 tools" in out
     assert "COMPLETED" in out
-    assert "awm-hub show notes --task" in out
+    assert " show notes --task" in out
 
 
 @pytest.mark.parametrize("task", ["overdue", "postpone_plumber", "jars_for_jam", "one_bulb_note"])

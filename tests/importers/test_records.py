@@ -98,7 +98,7 @@ def test_criteria_and_function_come_from_the_models_answer() -> None:
 @pytest.mark.parametrize(
     ("raw_response", "note"),
     [
-        ("{not json", "criteria are missing: 'raw_response' is no valid JSON"),
+        ("{not json", "criteria are missing: 'raw_response' is not valid JSON"),
         ("[1]", "criteria are missing: 'raw_response' is a list"),
         (7, "criteria are missing: 'raw_response' is an integer"),
     ],

@@ -1,6 +1,9 @@
+import shutil
+
 import pytest
 
-from awm_hub import aio
+import awm_hub
+from awm_hub import aio, packing
 from awm_hub.environment import Call
 from awm_hub.errors import SourceError
 from awm_hub.packing import build_environment, read_source
@@ -76,7 +79,10 @@ async def test_a_solution_that_works_only_at_its_second_is_refused(shelf):
     folder = shelf(
         schema_sql=CLOCKED_SCHEMA, seed_sql="", tools_py=CLOCKED, tasks_toml=task(solution="[{tool='add_when_even'}]")
     )
-    with pytest.raises(SourceError, match=r"7 seconds later a solution leaves 0 rows in items instead of 1"):
+    with pytest.raises(
+        SourceError,
+        match=r"7 seconds later and with another seed, the solution of shelf/a leaves 0 rows in items, not 1",
+    ):
         await build(folder)
 
 
@@ -117,11 +123,11 @@ def sneak(db: sqlite3.Connection) -> int:
         (task(kind="both", solution=SET_STOCK, rest="answer = 4\nanswer_sql = 'SELECT 3'"), r"gives 3, not 4"),
         (
             task(kind="both", solution=SET_STOCK, rest="answer = 3\nanswer_sql = 'SELECT x'"),
-            r"answer_sql .* fails: .*no such",
+            r"shelf/tasks.toml, \[a\]: answer_sql fails: no such column: x\n",
         ),
         (
             task(kind="both", solution=SET_STOCK, rest="answer = 3\nanswer_sql = 'DELETE FROM items'"),
-            r"answer_sql .* fails",
+            r"answer_sql fails: attempt to write a readonly database",
         ),
         (
             task(solution=SET_STOCK, rest="free = ['items.stok']"),
@@ -129,7 +135,7 @@ def sneak(db: sqlite3.Connection) -> int:
         ),
         (
             task(solution=SET_STOCK, rest="setup = ['DELETE FROM absent']"),
-            r"task shelf/a: a setup statement .* failed: .*no such table",
+            r"shelf/tasks.toml, \[a\]: setup fails: no such table: absent",
         ),
     ],
 )
@@ -172,7 +178,7 @@ async def test_answer_sql_gives_the_answer_in_its_shape(shelf, answer, order, sq
 )
 async def test_answer_sql_of_another_shape_or_order_is_refused(shelf, answer, order, sql):
     rest = f'answer = {answer}\nanswer_order = "{order}"\nanswer_sql = """{sql}"""'
-    with pytest.raises(SourceError, match="answer_sql of task shelf/a gives"):
+    with pytest.raises(SourceError, match=r"shelf/tasks.toml, \[a\]: answer_sql gives"):
         await build(shelf(tasks_toml=task(kind="both", solution=SET_STOCK, rest=rest)))
 
 
@@ -187,15 +193,18 @@ async def test_setup_is_applied_before_the_solution_runs(shelf):
     [
         (
             {"schema_sql": "CREATE TABLE items (id INTEGER PRIMARY KEY, id TEXT);"},
-            r"shelf: schema of items: duplicate column",
+            r"shelf/schema.sql, line 1: items: duplicate column",
         ),
         (
             {"seed_sql": "INSERT INTO items (id, name, stock) VALUES (1, 'a', 1), (1, 'b', 2);"},
-            r"shelf: seed of items: UNIQUE",
+            r"shelf/seed.sql, line 1: items: UNIQUE",
         ),
-        ({"seed_sql": "INSERT INTO absent (id) VALUES (1);"}, r"shelf: seed of absent: no such table"),
-        ({"tools_py": "import absent\n"}, r"shelf: tools.py does not load: ModuleNotFoundError"),
-        ({"tools_py": "def (:\n"}, r"shelf: tools.py does not load: SyntaxError"),
+        ({"seed_sql": "INSERT INTO absent (id) VALUES (1);"}, r"shelf/seed.sql, line 1: absent: no such table"),
+        (
+            {"tools_py": "import absent\n"},
+            r"shelf/tools.py does not load: ModuleNotFoundError: .* \(line 1\)\n  next: tools use the standard",
+        ),
+        ({"tools_py": "def (:\n"}, r"shelf/tools.py does not load: SyntaxError: invalid syntax \(line 1\)\n"),
         ({"tools_py": "_x = 1\n"}, r"shelf/tools.py has no tools"),
         (
             {"scenario_toml": "title='S'\nclock=2026-03-02T09:00:00Z\nvolatile_columns=['items.x']"},
@@ -284,7 +293,10 @@ async def test_the_hash_is_of_content_and_not_of_prose(shelf):
     ("verifiers", "message"),
     [
         ("def signals_a(initial): return 1 / 0\n", r"verifier signals_a failed: ZeroDivisionError.*\n  next: mend it"),
-        ("def decide_a(changes): return {}\n", r"decide_a finds the solution None"),
+        (
+            "def decide_a(changes): return {}\n",
+            r'decide_a returns {} on the solution\n  next: return {"result": one of "complete", "partial", "others"',
+        ),
         ("def decide_a(changes): return {'result': 'others'}\n", r"decide_a finds the solution 'others'"),
         ("def decide_a(changes): return {'result': 'complete'}\n", r"decide_a finds doing nothing 'complete'"),
     ],
@@ -310,5 +322,173 @@ async def test_changes_read_as_json_and_as_attributes(shelf):
 
 async def test_state_outside_the_database_is_refused(shelf):
     tools = '_seen = []\n\n\ndef look(db) -> int:\n    """Look."""\n    _seen.append(1)\n    return len(_seen)\n'
-    with pytest.raises(SourceError, match="changes a variable of the module"):
+    with pytest.raises(SourceError, match=r"shelf/tools.py, line 6: look changes _seen, .*\n  next: keep all state"):
         await build(shelf(tools_py=tools))
+
+
+UUIDS = '''
+import random
+import sqlite3
+import uuid
+
+
+def place_order(db: sqlite3.Connection, names: list[str]) -> dict:
+    """Place an order.
+
+    Args:
+        names: What to order.
+    """
+    order = str(uuid.uuid4())
+    db.execute("INSERT INTO orders (id, code) VALUES (?, ?)", (order, random.randrange(10**9)))
+    for name in names:
+        db.execute("INSERT INTO lines (id, order_id, name) VALUES (?, ?, ?)", (str(uuid.uuid4()), order, name))
+    return {"id": order}
+
+
+def rename_line(db: sqlite3.Connection, order_id: str, name: str) -> int:
+    """Rename the lines of an order.
+
+    Args:
+        order_id: Which order.
+        name: New name.
+    """
+    found = db.execute("UPDATE lines SET name = ? WHERE order_id = ?", (name, order_id)).rowcount
+    if not found:
+        raise LookupError(f"no order {order_id}")
+    return found
+'''
+UUID_SCHEMA = """
+CREATE TABLE orders (id TEXT PRIMARY KEY, code INTEGER NOT NULL);
+CREATE TABLE lines (id TEXT PRIMARY KEY, order_id TEXT NOT NULL REFERENCES orders, name TEXT NOT NULL);
+"""
+ORDER = "{ tool = 'place_order', arguments = { names = ['a', 'b', 'c', 'd'] } }"
+
+
+def ordering(shelf, name, solution, **files):
+    tasks = task(solution=f"[{solution}]")
+    return shelf(name, schema_sql=UUID_SCHEMA, seed_sql="", tools_py=UUIDS, tasks_toml=tasks, **files)
+
+
+async def test_columns_that_depend_on_chance_are_volatile_and_foreign_keys_to_them_are_not(shelf):
+    environment = await build(ordering(shelf, "orders", ORDER))
+    assert environment.volatile_columns == ("lines.id", "orders.code", "orders.id")
+
+
+async def test_another_seed_gives_an_ending_that_is_right_too(shelf):
+    environment = await build(ordering(shelf, "orders", ORDER))
+    async with await aio.launch(environment, task="a", seed=5) as instance:
+        await instance.call_tool("place_order", {"names": ["d", "c", "b", "a"]})
+        await instance.submit(None)
+        trajectory = await instance.trajectory()
+    assert (await awm_hub.judging.judge_async(trajectory, environment=environment)).outcome == "COMPLETED"
+
+
+async def test_a_solution_that_names_what_another_seed_does_not_give_is_refused(shelf):
+    made = (await build(ordering(shelf, "first", ORDER))).database
+    assert made
+    environment = await build(ordering(shelf, "second", ORDER))
+    async with await aio.launch(environment, task="a") as instance:
+        order = (await instance.call_tool("place_order", {"names": ["a", "b", "c", "d"]})).value["id"]
+    rename = f"{{ tool = 'rename_line', arguments = {{ order_id = '{order}', name = 'x' }} }}"
+    with pytest.raises(SourceError, match=r"with another seed, task third/a, step 2: .* no order .*\n.*as \$1\.id"):
+        await build(ordering(shelf, "third", f"{ORDER}, {rename}"))
+    by_reference = rename.replace(order, "$1.id")
+    assert (await build(ordering(shelf, "fourth", f"{ORDER}, {by_reference}"))).task("a").solution[1].arguments == {
+        "order_id": order,
+        "name": "x",
+    }
+
+
+async def test_solutions_with_random_ids_survive_unpacking(shelf, tmp_path):
+    rename = "{ tool = 'rename_line', arguments = { order_id = '$1.id', name = 'x' } }"
+    environment = await build(ordering(shelf, "orders", f"{ORDER}, {rename}"))
+    packing.write_source(environment, tmp_path / "orders")
+    built = await packing.building.build_with_advice(read_source(tmp_path / "orders"))
+    assert built.environment == environment
+    assert len(built.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "seed", "message"),
+    [
+        (
+            "CREATE TABLE items (id INTEGER PRIMARY KEY, shelf_id INTEGER REFERENCES shelfs (id));",
+            "INSERT INTO items (id, shelf_id) VALUES (1, 1);",
+            r"shelf/schema.sql: a REFERENCES .* of items leads nowhere: no such table: main.shelfs \(found at",
+        ),
+        (
+            "CREATE TABLE a (x INTEGER);\nCREATE TABLE items (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a (x));",
+            "INSERT INTO items (id, a) VALUES (1, 1);",
+            r"shelf/schema.sql: .* of items leads nowhere: foreign key mismatch .*\n  next: name a table of schema.sql",
+        ),
+        (
+            "CREATE TABLE a (x INTEGER);\nCREATE TABLE items (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a (x));",
+            "",
+            r"shelf/schema.sql: .* of the database leads nowhere: foreign key mismatch",
+        ),
+        (
+            "CREATE TABLE items (id INTEGER PRIMARY KEY, up INTEGER REFERENCES items (id));",
+            "INSERT INTO items (id, up) VALUES\n    (1, NULL),\n    (2, 7);",
+            r"shelf/seed.sql, line 3: items: FOREIGN KEY constraint failed\n  in: .*\n  next: the row that it",
+        ),
+        (
+            "CREATE TABLE items (id INTEGER PRIMARY KEY, n INTEGER NOT NULL);",
+            "INSERT INTO items (id, n) VALUES (1, 1);\n-- more\nINSERT INTO items (id, n) VALUES (1, 1);",
+            r"shelf/seed.sql, line 3: items: UNIQUE",
+        ),
+    ],
+)
+async def test_a_problem_of_schema_or_seed_is_named_where_it_is_mended(shelf, schema, seed, message):
+    with pytest.raises(SourceError, match=message):
+        await build(shelf(schema_sql=schema, seed_sql=seed))
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        ("def find(db, day: bytes):\n    'Find.'\n", r"find\(day\), line 1: bytes has no JSON form; use int, str"),
+        ("\ndef find(db, day):\n    'Find.'\n", r"find\(day\), line 2: a parameter needs an annotation"),
+        ("def find(db, *days: str):\n    'Find.'\n", r"find\(days\), line 1: \*args and \*\*kwargs are no"),
+        ("def find(db, day: 'Day'):\n    'Find.'\n", r"find, line 1: an annotation cannot be read: name 'Day'"),
+        ("def find(db):\n    pass\n", r"find, line 1: a tool needs a docstring"),
+        ("def find(day: str):\n    'Find.'\n", r"find, line 1: the first parameter of a tool is `db`"),
+        ("async def find(db):\n    'Find.'\n", r"find, line 1: tools are plain functions"),
+        ("def find(db):\n    'Find.'\n    yield 1\n", r"find, line 1: tools are plain functions"),
+    ],
+)
+async def test_a_function_that_cannot_be_a_tool_is_named_with_parameter_and_line(shelf, tools, message):
+    with pytest.raises(SourceError, match=f"^shelf/tools.py does not load: {message}.*\n  next: mend tools.py"):
+        await build(shelf(tools_py=tools))
+
+
+async def test_a_fault_of_a_step_is_named_once_with_its_line(shelf):
+    tools = 'def fail(db) -> int:\n    """Fail."""\n    return db.execute("SELECT y FROM items").fetchone()[0]\n'
+    with pytest.raises(SourceError) as caught:
+        await build(shelf(tools_py=tools, tasks_toml=task(solution="[{ tool = 'fail' }]")))
+    assert str(caught.value) == (
+        "task shelf/a, step 1: fail() is fault in tools.py: OperationalError: no such column: y (line 3)\n"
+        "  next: mend this step of the solution, or the tool"
+    )
+
+
+async def test_an_error_in_answer_sql_names_file_and_task(shelf):
+    rest = "answer = 3\nanswer_sql = 'SELEC 3'"
+    with pytest.raises(SourceError) as caught:
+        await build(shelf(tasks_toml=task(kind="both", solution=SET_STOCK, rest=rest)))
+    assert str(caught.value) == (
+        'shelf/tasks.toml, [a]: answer_sql fails: near "SELEC": syntax error\n  next: mend the query'
+    )
+
+
+@pytest.mark.parametrize("found", ["None", "'complete'", "{'result': 'completed'}", "[]"])
+async def test_a_decision_in_other_words_is_told_what_to_return(shelf, found):
+    with pytest.raises(SourceError, match=r'decide_a returns .* on the solution\n  next: return \{"result": one of'):
+        await build(shelf(tasks_toml=task(solution=SET_STOCK), verifiers_py=f"def decide_a(changes): return {found}\n"))
+
+
+async def test_line_ends_of_other_systems_and_a_byte_order_mark_do_not_change_the_hash(shelf, notes_source, tmp_path):
+    plain = await build(shutil.copytree(notes_source, tmp_path / "plain" / "notes"))
+    other = shutil.copytree(notes_source, tmp_path / "other" / "notes")
+    for path in other.iterdir():
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert await build(other) == plain

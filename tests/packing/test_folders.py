@@ -87,6 +87,15 @@ def test_a_folder_that_is_no_dataset_is_not_written_to(shelf, tmp_path):
         packing.pack(shelf("other"), tmp_path / "out" / "thesis.tex")
 
 
+def test_a_dataset_beside_sources_is_passed_over(shelf, tmp_path):
+    folder = shelf("one").parent
+    packing.pack(folder, folder / "out")
+    packing.pack(folder, folder / "out")
+    assert list(awm_hub.load(folder / "out")) == ["one"]
+    with pytest.raises(SourceError, match=r"this is a packed dataset, not sources\n  next: give the folder"):
+        packing.pack(folder / "out", tmp_path / "again")
+
+
 def test_a_dropped_audit_is_reported(shelf, tmp_path):
     folder = shelf()
     (folder / "quality.json").write_text('{"audited_hash": "x"}')

@@ -20,10 +20,17 @@ def test_a_reference_stands_for_a_part_of_an_earlier_result(value, expected):
     assert references.resolve(value, RESULTS) == expected
 
 
-@pytest.mark.parametrize("text", ["$0", "$1.50", "$", "US$1", "$1 each", "$1[-1]", "$1[x]", "$a"])
+@pytest.mark.parametrize("text", ["$1.50", "$0.99 each", "$", "US$1", "$1 each", "$a"])
 def test_a_text_of_another_form_stands_for_itself(text):
+    assert references.misspelt([text]) is None
     assert not references.holds_reference({"nested": [text]})
     assert references.resolve(text, RESULTS) == text
+
+
+@pytest.mark.parametrize("text", ["$0", "$0[0].x", "$1[-1]", "$2[-1].x", "$1[x]", "$2[0]x", "$1.", "$1.a b", "$01"])
+def test_what_begins_like_a_reference_and_is_none_is_found(text):
+    assert references.misspelt({"nested": ["$1.id", text]}) == text
+    assert references.holds_reference([text])
 
 
 @pytest.mark.parametrize(

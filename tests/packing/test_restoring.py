@@ -1,4 +1,3 @@
-import dataclasses
 import datetime as dt
 import json
 
@@ -219,6 +218,24 @@ def test_a_row_that_a_source_cannot_hold_is_refused(renamed, tmp_path):
     environment = renamed("odd", categories=("no such category",))
     with pytest.raises(SourceError, match="categories holds"):
         packing.write_source(environment, tmp_path / "odd")
-    mixed = dataclasses.replace(renamed("odd_2"), volatile_columns=("notes.updated_at",), code="\ufeffx = 1")
-    with pytest.raises(DataError, match="a source cannot hold its code as they are"):
-        packing.write_source(mixed, tmp_path / "odd_2")
+    verifier = Verifier(kind="signals", function="f", code="\ufeffx = 1")
+    task = Task(id="odd_2/a", instruction="Do.", verifiers=(verifier,))
+    with pytest.raises(DataError, match="a source cannot hold its tasks as they are"):
+        packing.write_source(renamed("odd_2", tasks=(task,), verifier_module=None), tmp_path / "odd_2")
+
+
+@pytest.mark.parametrize("text", ["x = 1\r\ny = 2\r\n", "x = 1\r", "x = 1  # \r\n"])
+def test_modules_with_carriage_returns_are_written_as_json(renamed, tmp_path, text):
+    environment = renamed("odd", code=text, verifier_module=text, tasks=())
+    source = same_source(environment, tmp_path)
+    assert (source.code, source.verifier_module) == (text, text)
+    files = {p.name for p in (tmp_path / "odd").iterdir()}
+    assert {"tools.json", "verifiers.json"} <= files
+    assert not {"tools.py", "verifiers.py"} & files
+
+
+def test_carriage_returns_inside_values_survive(renamed, tmp_path):
+    seed = (SeedTable(table="a", inserts=("INSERT INTO a (x) VALUES ('one\r\ntwo')",)),)
+    tables = (Table(name="a", ddl="CREATE TABLE a (x TEXT DEFAULT '\r')"),)
+    source = same_source(renamed("odd", tables=tables, further_ddl=(), seed=seed), tmp_path)
+    assert (source.tables, source.seed) == (tables, seed)

@@ -1,3 +1,6 @@
+import json
+import sqlite3
+
 import pytest
 
 import awm_hub
@@ -23,6 +26,31 @@ def test_a_new_source_packs_without_a_warning(tmp_path):
         ("change", 3, ["signals"]),
     ]
     assert all(t.description for t in environment.tools)
+
+
+def test_the_solutions_of_a_new_source_are_judged_complete_and_doing_nothing_is_not(tmp_path):
+    packing.pack(packing.scaffold(tmp_path / "my_plants"), tmp_path / "out")
+    environment = awm_hub.load(tmp_path / "out")["my_plants"]
+    for task in environment.tasks:
+        answer = None if task.answer is None else json.dumps(task.answer)
+        outcomes = []
+        for calls in (task.solution, ()):
+            with awm_hub.launch(environment, task=task.slug) as instance:
+                for call in calls:
+                    assert instance.call_tool(call.tool, call.arguments).is_ok
+                instance.submit(answer if calls else None)
+                outcomes.append(awm_hub.judge(instance.trajectory()).outcome)
+        assert outcomes == ["COMPLETED", "AGENT_ERROR"]
+
+
+def test_the_dates_of_a_new_source_exist(tmp_path):
+    schema = (packing.scaffold(tmp_path / "my_plants") / "schema.sql").read_text()
+    db = sqlite3.connect(":memory:")
+    db.executescript(schema)
+    db.execute("INSERT INTO waterings (plant_id, watered_on) VALUES (1, '2026-02-28')")
+    for day in ("2026-02-30", "2026-2-3", "", 20260203):
+        with pytest.raises(sqlite3.IntegrityError):
+            db.execute("INSERT INTO waterings (plant_id, watered_on) VALUES (1, ?)", (day,))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,17 @@
 import datetime as dt
 import json
+from pathlib import Path
 
 import pytest
 
+from awm_hub import schema
 from awm_hub.environment import Provenance, Quality, SeedTable, TaskQuality
 from awm_hub.errors import SourceError
 from awm_hub.packing import read_source, source_folders
+from awm_hub.packing.sources import PROVENANCE_KEYS, SCENARIO_KEYS
+from awm_hub.packing.tasktables import TASK_KEYS
+
+PAGE = Path(__file__).parents[2] / "docs" / "write-an-environment.md"
 
 
 def test_a_source_folder_is_read_as_it_is_written(notes_source):
@@ -80,6 +86,7 @@ def test_a_wrong_key_or_value_of_a_scenario_is_named(shelf, line, message):
     lines = {"title": "title = 'Shelf'", "clock": "clock = 2026-03-02T09:00:00Z", key: line}
     with pytest.raises(SourceError, match=message) as caught:
         read_source(shelf(scenario_toml="\n".join(lines.values())))
+    assert caught.value.next_step
     assert caught.value.exit_code == 3
 
 
@@ -134,9 +141,17 @@ def test_a_file_that_is_no_utf8_is_named(shelf):
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("schema_sql", "CREATE TABLE a (x);\nDROP TABLE a;", r"schema.sql: only CREATE .*: DROP TABLE a\n  next: mend"),
-        ("schema_sql", "CREATE TABLE a (x)", r"schema.sql: this statement has no end: .*: CREATE TABLE a \(x\)"),
-        ("seed_sql", "DELETE FROM items;", r"seed.sql: only INSERT INTO .*: DELETE FROM items"),
+        (
+            "schema_sql",
+            "CREATE TABLE a (x);\nDROP TABLE a;",
+            r"schema.sql, line 2: only CREATE .*: DROP TABLE a\n  next: mend",
+        ),
+        (
+            "schema_sql",
+            "CREATE TABLE a (x)",
+            r"schema.sql, line 1: this statement has no end: .*: CREATE TABLE a \(x\)",
+        ),
+        ("seed_sql", "DELETE FROM items;", r"seed.sql, line 1: only INSERT INTO .*: DELETE FROM items"),
     ],
 )
 def test_a_wrong_statement_is_shown(shelf, file, text, message):
@@ -194,3 +209,15 @@ def test_a_folder_without_sources_says_how_to_start_one(tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="awm-hub new NAME"):
         source_folders(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", sorted({*SCENARIO_KEYS, *PROVENANCE_KEYS, *TASK_KEYS, *schema.CATEGORIES}))
+def test_every_key_and_category_is_on_the_page_for_authors(name):
+    text = PAGE.read_text()
+    assert f"`{name}`" in text or f"`[{name}]`" in text
+
+
+def test_what_is_no_json_in_the_provenance_is_named(shelf):
+    lines = "title = 'S'\nclock = 2026-03-02T09:00:00Z\nprovenance = { tokens = '{' }"
+    with pytest.raises(SourceError, match=r"tokens is .* valid JSON: .*\n  next: write JSON in quotes"):
+        read_source(shelf(scenario_toml=lines))

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from awm_hub.environment import Call, Verifier
@@ -79,8 +81,20 @@ def test_a_solution_in_json_may_hold_null_and_has_no_references(shelf):
         ("answer_order = 'none'", r"answer_order is 'none'\n  next: one of any, exact"),
         ("setup = 'DELETE FROM items'", r"setup must be a list of texts"),
         ("solution = {tool = 'x'}", r"solution must be a list of steps"),
-        ("solution = [{tol = 'x'}]", r"solution step 1 must have tool and arguments, and nothing else"),
-        ("solution = [{tool = 'x', arguments = [1]}]", r"solution step 1: tool must be a text, arguments a table"),
+        ("solution = [{tol = 'x'}]", r"solution step 1 has the unknown key 'tol'\n  next: did you mean 'tool'\?"),
+        (
+            "solution = [{tool = 'x', arguments = [1]}]",
+            r"solution step 1: arguments is a list, not a table\n  next: a step is",
+        ),
+        ("solution = [{arguments = {}}]", r"solution step 1 names no tool"),
+        ("solution = ['x']", r"solution step 1 is a text"),
+        ("solution = [{tool = 1}]", r"solution step 1: tool is an integer, not a text"),
+        *(
+            (f"solution = [{{tool = 'x', arguments = {{ n = '{text}' }}}}]", f"{re.escape(repr(text))} is no reference")
+            for text in ("$2[-1].x", "$0[0].x", "$2[0]x", "$0")
+        ),
+        ("kind = 'change'\nanswer = 1", r"answer is set, but the kind is change\n  next: set kind = \"both\", or drop"),
+        ("[a.b]\ninstruction = 'Do.'", r"\[a\.b\]: the name of a task holds no dot\n  next: rename it to \[a_b\]"),
         (
             "solution = [{tool = 'x', arguments = {n = 12345678901234567890123}}]",
             r"solution holds 1234.*, beyond 64 bits",
@@ -103,8 +117,21 @@ def test_a_solution_in_json_may_hold_null_and_has_no_references(shelf):
     ],
 )
 def test_a_wrong_key_or_value_of_a_task_is_named(shelf, lines, message):
-    with pytest.raises(SourceError, match=message):
+    with pytest.raises(SourceError, match=message) as caught:
         read_source(shelf(tasks_toml=f"[a]\ninstruction = 'Do.'\n{lines}"))
+    assert caught.value.next_step
+
+
+def test_a_key_outside_a_task_and_an_empty_instruction_are_named(shelf):
+    with pytest.raises(SourceError, match=r"tasks.toml, \[title\]: a table of keys is expected, not a text\n  next: "):
+        read_source(shelf(tasks_toml="title = 'x'"))
+    with pytest.raises(SourceError, match=r"tasks.toml, \[a\]: instruction is empty\n  next: "):
+        read_source(shelf("other", tasks_toml="[a]\ninstruction = ' '"))
+
+
+def test_a_text_like_a_reference_may_stand_in_a_solution_of_json(shelf):
+    text = """[a]\ninstruction = "Do."\nsolution = '[{"tool": "t", "arguments": {"x": "$2[-1].x"}}]'"""
+    assert read_source(shelf(tasks_toml=text)).tasks[0].solution[0].arguments == {"x": "$2[-1].x"}
 
 
 def test_a_slug_with_other_characters_is_refused(shelf):
@@ -132,7 +159,8 @@ def test_a_verifier_name_too_long_for_the_record_is_refused(shelf):
 def test_criteria_without_a_verifier_are_left_out_with_a_warning(shelf):
     source = read_source(shelf(tasks_toml="[a]\ninstruction = 'Do.'\nsuccess = 'Done.'"))
     assert source.warnings == (
-        "shelf/tasks.toml: [a] success and failure are left out: they belong to a verifier, and it has none",
+        "shelf/tasks.toml: [a] success and failure are left out: they belong to a verifier, and it has none; "
+        "write signals_a in verifiers.py",
     )
 
 

@@ -12,7 +12,7 @@ from awm_hub.errors import LoadError, SourceError
 from awm_hub.runtime import Limits, jobs
 from awm_hub.runtime.processes import OperationError, Process
 from awm_hub.sandbox.building import single_rows
-from awm_hub.sandbox.modulestate import has_module_state
+from awm_hub.sandbox.modulestate import module_state
 
 NOTES = Table(name="notes", ddl=NOTES_DDL)
 LINES = Table(name="lines", ddl="CREATE TABLE lines (id INTEGER PRIMARY KEY, note_id INTEGER REFERENCES notes(id))")
@@ -220,6 +220,12 @@ STATEFUL = {
     "a counter": "import itertools\nids = itertools.count(1)\ndef f():\n    return next(ids)",
     "a generator of random numbers": "import random\nrng = random.Random(1)\ndef f():\n    return rng.random()",
     "a cache": "import functools\n@functools.lru_cache(maxsize=9)\ndef f(k):\n    return k",
+    "a function's attribute": "def f():\n    f.count = 1",
+    "a changed default": "def f(tags=[]):\n    tags.append(1)\n    return tags",
+    "a changed keyword default": "def f(*, tags={}):\n    tags['a'] = 1",
+    "a wrapped cache": "import functools\ndef _f(k):\n    return k\nf = functools.lru_cache(maxsize=9)(_f)",
+    "setattr": "class C:\n    pass\ndef f():\n    setattr(C, 'n', 1)",
+    "globals": "def f():\n    globals()['n'] = 1",
     "inside a class": "seen = []\nclass C:\n    def f(self):\n        seen.extend([1])",
 }
 STATELESS = {
@@ -227,6 +233,8 @@ STATELESS = {
     "local names of the same name": "items = []\ndef f():\n    items = []\n    items.append(1)\n    return items",
     "parameters of the same name": "items = []\ndef f(items):\n    items.append(1)",
     "filled while loading": "seen = {}\nseen['a'] = 1\nfor i in range(3):\n    seen[i] = i",
+    "a default that is only read": "def f(tags=[]):\n    return [t for t in tags]",
+    "a default that is copied first": "def f(tags=[]):\n    tags = list(tags)\n    tags.append(1)",
     "sessions": "SessionLocal = sessionmaker()\ndef f():\n    s = SessionLocal()\n    s.add(1)\n    s.commit()",
     "statements": "t = Table('t', m)\ndef f(db):\n    db.execute(t.update())\n    db.execute(t.insert())",
     "model attributes": "class M(Base):\n    x = Column()\ndef f(s, v):\n    row = M()\n    row.x = v\n    s.query(M)",
@@ -236,12 +244,27 @@ STATELESS = {
 
 @pytest.mark.parametrize("name", STATEFUL)
 def test_state_outside_the_database_is_found(name: str) -> None:
-    assert has_module_state(STATEFUL[name])
+    assert module_state(STATEFUL[name])
 
 
 @pytest.mark.parametrize("name", STATELESS)
 def test_modules_that_only_read_what_they_hold_keep_no_state(name: str) -> None:
-    assert not has_module_state(STATELESS[name])
+    assert module_state(STATELESS[name]) == ()
+
+
+def test_state_is_named_with_its_line_and_what_happens_to_it() -> None:
+    code = (
+        "import functools\n_SEEN = {}\n\n\n@functools.cache\ndef f(k):\n    _SEEN[k] = 1\n\n\n"
+        "def g(tags=[]):\n    global _calls\n    g.count = 1\n    tags.append(1)\n\n\nh = functools.lru_cache(9)(f)\n"
+    )
+    assert [(s.name, s.line, s.what) for s in module_state(code)] == [
+        ("f", 5, "f caches results (cache)"),
+        ("_SEEN", 7, "f changes _SEEN"),
+        ("_calls", 11, "g rebinds _calls (global)"),
+        ("g", 12, "g changes g"),
+        ("tags", 13, "g changes the default of its parameter tags"),
+        ("h", 16, "h caches results"),
+    ]
 
 
 async def test_a_build_that_cannot_end_is_an_error_for_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,8 +113,9 @@ def test_an_annotation_without_a_json_form_is_refused(annotation: Any) -> None:
 def test_a_parameter_needs_an_annotation() -> None:
     def tool(db, text): ...  # type: ignore[no-untyped-def]
 
-    with pytest.raises(SchemaError, match="parameter text has no annotation"):
+    with pytest.raises(SchemaError, match="needs an annotation") as caught:
         input_schema(tool)
+    assert caught.value.parameter == "text"
 
 
 def test_star_arguments_are_refused() -> None:
