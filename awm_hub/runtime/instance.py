@@ -27,10 +27,8 @@ from awm_hub.trajectory import RESULT_TYPES, StateDiff, Step, ToolResult, Trajec
 
 _LOGGED_CALLS = 64
 """Calls to repeat at most when an instance is rebuilt; then its state is fetched and kept instead."""
-_REBUILDS = 3
+_REBUILDS = 5
 """Attempts to rebuild an instance in one process after another."""
-_UNREPEATABLE = {"deadline", "statement_limit", "memory_limit"}
-"""Faults at a point that another run of the same call may not reach: what such a call did cannot be repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,8 +392,8 @@ class Instance:
         return result
 
     async def _settle(self) -> None:
-        """Keep the state instead of the calls that led to it, when there are many or one cannot be repeated."""
-        if len(self._log) >= _LOGGED_CALLS or any(call.ending[1] in _UNREPEATABLE for call in self._log):
+        """Keep the state instead of the calls that led to it, when there are many."""
+        if len(self._log) >= _LOGGED_CALLS:
             with contextlib.suppress(WorkerError):  # the log still leads there
                 self._base, self._log = (await self._export(), self._calls_count), []
 
@@ -419,8 +417,7 @@ class Instance:
             self._calls_count += 1
         if found["changed"]:
             self._state_version += 1
-            ending = (found["type"], found["code"])
-            self._log.append(_LoggedCall(calls_count=self._calls_count, tool=name, arguments=text, ending=ending))
+            self._remember(found, name, text)
         if found["coerced"]:
             self._coercions.append({"step": len(self._steps), "coerced": list(found["coerced"])})
         try:
@@ -434,6 +431,14 @@ class Instance:
             message=found["message"],
             seconds=found["seconds"],
         )
+
+    def _remember(self, found: dict[str, Any], name: str, text: str) -> None:
+        """Keep what rebuilds the state: the call, or the state itself where the call cannot be repeated."""
+        if found["image"] is not None:
+            self._base, self._log = (found["image"], self._calls_count), []
+        else:
+            ending = (found["type"], found["code"])
+            self._log.append(_LoggedCall(calls_count=self._calls_count, tool=name, arguments=text, ending=ending))
 
     async def _request(self, op: str, **fields: Any) -> Any:
         """One request about this instance, in whatever process holds it by then."""
@@ -504,11 +509,11 @@ class Instance:
     async def _repeat(self, call: _LoggedCall) -> None:
         found = await self._worker.request(
             "call",
-            timeout_s=self._hosting.limits.call_hard_s,
             instance=self._name,
             tool=call.tool,
             arguments=call.arguments,
             calls_count=call.calls_count,
+            is_repeated=True,
         )
         if not _is_answer(found) or (found["type"], found["code"]) != call.ending:
             raise WorkerError(f"repeating {call.tool} ended in another way than before", reason="protocol")
@@ -535,6 +540,7 @@ def _is_answer(found: Any) -> bool:
         and isinstance(found.get("changed"), bool)
         and isinstance(found.get("coerced"), list)
         and isinstance(found.get("seconds"), float)
+        and (found.get("image") is None or builds.is_image(found["image"]))
     )
 
 

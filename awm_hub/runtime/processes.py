@@ -31,7 +31,14 @@ T = TypeVar("T")
 _STARTUP_S = 60.0
 _SPAWN_S = 20.0
 _UNASKED_BYTES = 64 * 2**10
-_BOOT = "import sys; sys.path.append(sys.argv[2]); from awm_hub.sandbox.zygote import main; main(int(sys.argv[1]))"
+_BOOT = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import awm_hub
+sys.path.append(sys.path.pop(0))
+from awm_hub.sandbox.zygote import main
+main(int(sys.argv[1]))
+"""
 _CLEAN_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 
 
@@ -251,6 +258,8 @@ class Process:
             except frames.FrameError as error:
                 raise LimitError(str(error)) from error
             answer = await self._receive(timeout_s)
+            if answer.get("last"):
+                self.kill()
             try:
                 return self._outcome(op, answer)
             except ValueError as error:

@@ -7,9 +7,9 @@ instance rebuilds itself there. A few idle workers are kept, so that launching a
 
 import asyncio
 import itertools
-import weakref
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment
@@ -256,9 +256,36 @@ def _most_on_one(hosting: Hosting) -> int:
     return 1 if hosting.has_hidden_state else hosting.limits.instances_per_worker
 
 
-_by_loop: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Workers]" = weakref.WeakKeyDictionary()
+class _LoopWorkers(NamedTuple):
+    """The workers of a loop, and what ends them with it."""
+
+    workers: Workers
+    ending: AsyncGenerator[None, None]
+    start: asyncio.Task[None]
+
+
+_by_loop: dict[asyncio.AbstractEventLoop, _LoopWorkers] = {}
 
 
 def current_workers() -> Workers:
-    """The workers of the running event loop."""
-    return _by_loop.setdefault(asyncio.get_running_loop(), Workers())
+    """The workers of the running event loop; they end with it."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        for closed in [other for other in _by_loop if other.is_closed()]:
+            _by_loop.pop(closed).workers.stop()
+        ending = _until_shutdown(loop)
+        _by_loop[loop] = _LoopWorkers(Workers(), ending, loop.create_task(_begin(ending)))
+    return _by_loop[loop].workers
+
+
+async def _begin(ending: AsyncGenerator[None, None]) -> None:
+    await anext(ending)
+
+
+async def _until_shutdown(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+    """A loop that is shut down closes the generators it has begun, which is the one moment to end something with it."""
+    try:
+        yield
+    finally:
+        if found := _by_loop.pop(loop, None):
+            found.workers.stop()

@@ -46,6 +46,7 @@ class FunctionsCode:
     def call(self, db: InstanceConnection, tool: str, arguments: dict[str, Any], max_bytes: int) -> Answer:
         """Run one tool in a transaction."""
         db.execute(_BEGIN)
+        text = None
         try:
             with db.untrusted():
                 value = self.tools[tool](db, **arguments)
@@ -53,6 +54,8 @@ class FunctionsCode:
             db.execute(_COMMIT)
             return Answer(type="ok", value=text)
         except BaseException as error:
+            if text is not None and not db.in_transaction:  # the alarm struck after the commit
+                return Answer(type="ok", value=text)
             answer = refusal_from(error, FILENAME) or fault_from(error, FILENAME)
             error.__traceback__ = None
         if db.in_transaction:

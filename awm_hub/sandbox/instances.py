@@ -24,6 +24,9 @@ from awm_hub.sandbox.results import Answer, fault, fault_from
 
 _BATCH_S = 1.0
 _SETTLING_S = 5.0
+_INTERRUPTED = {"deadline", "memory_limit"}
+_UNREPEATABLE = {*_INTERRUPTED, "statement_limit"}
+"""Faults at a point that another run of the same call may not reach: what it did is handed over with the answer."""
 _MARKS = {"functions": ("schema_version",), "fastapi": ("schema_version", "user_version", "application_id")}
 """Numbers in the database that tell of changes which SQLite does not count as changed rows."""
 _BOUNDARY = f"PRAGMA temp.page_size = {PAGE_BYTES}", "CREATE TEMP TABLE call_boundary (id INTEGER PRIMARY KEY)"
@@ -40,6 +43,8 @@ class LiveInstance:
     calls_count: int = 0
     marks: tuple[int, ...] | None = None
     """What `_MARKS` were after the last call; None: not looked up yet."""
+    temporary_tables: int = 0
+    """1 once the connection has the table that `_FORGET_ROW` writes to."""
 
 
 @dataclass(kw_only=True)
@@ -56,6 +61,8 @@ class Hosting:
     read_tools: frozenset[str] = frozenset()
     images: dict[str, bytes] = field(default_factory=dict)
     instances: dict[str, LiveInstance] = field(default_factory=dict)
+    is_spoilt: bool = False
+    """Frameworks were interrupted, perhaps while they were changing what all instances share: no call may follow."""
 
     def load(self, code: str, tools: list[dict[str, Any]], image: bytes, loop: asyncio.AbstractEventLoop) -> None:
         """Execute the module; `fastapi` modules get a scratch copy of the image for their start-up."""
@@ -83,21 +90,24 @@ class Hosting:
         ends_at = time.monotonic() + _BATCH_S
         for name, tool, arguments, calls_count in calls:
             answers.append(self.call(name, tool, arguments, calls_count))
-            if time.monotonic() > ends_at:
+            if self.is_spoilt or time.monotonic() > ends_at:
                 break
         return answers
 
-    def call(self, name: str, tool: str, arguments: str, calls_count: int | None) -> dict[str, Any]:
-        """One call; `calls_count` replays it as the n-th."""
+    def call(
+        self, name: str, tool: str, arguments: str, calls_count: int | None, *, is_repeated: bool = False
+    ) -> dict[str, Any]:
+        """One call, as the n-th; one that is repeated has ended in time before, and gets as long as it takes."""
         instance = self.instances[name]
         if calls_count is not None:
             instance.calls_count = calls_count - 1
         count, started = instance.calls_count, time.perf_counter()
-        answer, changed = self._answer(instance, tool, arguments), False
+        answer, changed = self._answer(instance, tool, arguments, is_repeated), False
         if tool in self.checks and tool not in self.read_tools:
             changed = self._settle(instance, answer)
         if answer.type == "invalid_call" and not changed:
             instance.calls_count = count
+        self.is_spoilt |= self.interface == "fastapi" and answer.code in _INTERRUPTED
         return {
             "type": answer.type,
             "value": answer.value,
@@ -105,16 +115,18 @@ class Hosting:
             "message": answer.message,
             "coerced": answer.coerced,
             "changed": changed,
+            "image": instance.db.serialize() if changed and answer.code in _UNREPEATABLE else None,
             "seconds": time.perf_counter() - started,
         }
 
-    def _answer(self, instance: LiveInstance, tool: str, arguments: str) -> Answer:
+    def _answer(self, instance: LiveInstance, tool: str, arguments: str, is_repeated: bool) -> Answer:
         check = self.checks.get(tool)
         if check is None:
             return Answer(type="invalid_call", code="unknown_tool", message=f"unknown tool {tool!r}")
         self._prepare(instance, tool)
         try:
-            with self.deadline.running(self.limits["call_soft_s"], self.limits["call_steps"]):
+            seconds = self.limits["load_s" if is_repeated else "call_soft_s"]
+            with self.deadline.running(seconds, self.limits["call_steps"]):
                 answer = self._dispatch(instance, tool, check, json.loads(arguments))
                 is_overdue = self.deadline.is_overdue()
         except BaseException as error:
@@ -155,11 +167,10 @@ class Hosting:
             self._set_back(instance.db)
             before, instance.marks = instance.marks, self._marks(instance.db)
             moved = instance.marks != before
-            if _pragma(instance.db, "temp.schema_version") != 1:
+            if _pragma(instance.db, "temp.schema_version") != instance.temporary_tables:
                 self._reopen(instance)
             elif moved:
-                instance.db.execute(_FORGET_ROW)
-                instance.marks = self._marks(instance.db)
+                self._forget_row(instance)
         # a rollback takes back every change of a `functions` call; `fastapi` code may have committed before failing,
         # and a deadline may have struck on the way out
         return moved and (answer.type == "ok" or self.interface == "fastapi" or answer.code == "deadline")
@@ -181,7 +192,15 @@ class Hosting:
         """The same database behind a new connection."""
         image = instance.db.serialize()
         self._drop(instance.db)
-        instance.db, instance.marks = self._open(image), None
+        instance.db, instance.marks, instance.temporary_tables = self._open(image), None, 0
+
+    def _forget_row(self, instance: LiveInstance) -> None:
+        if not instance.temporary_tables:
+            for statement in _BOUNDARY:
+                instance.db.execute(statement)
+            instance.temporary_tables = 1
+        instance.db.execute(_FORGET_ROW)
+        instance.marks = self._marks(instance.db)
 
     def _nulls_outside_body(self, tool: str, arguments: dict[str, Any]) -> list[str]:
         if self.interface != "fastapi":
@@ -200,8 +219,6 @@ class Hosting:
             isolation_level=code.isolation_level if is_functions else "DEFERRED",
             max_bytes=self.limits["database_bytes"],
         )
-        for statement in _BOUNDARY:
-            db.execute(statement)
         if is_functions:
             db.row_factory = sqlite3.Row
             deny_control(db)

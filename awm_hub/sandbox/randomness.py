@@ -11,6 +11,7 @@ import uuid
 from typing import Any
 
 _uuid: Any = uuid
+_seed = random.Random.seed
 
 
 def seed_call(seed: int, calls_count: int) -> None:
@@ -26,6 +27,13 @@ def install() -> None:
     _uuid._generate_time_safe = None
     _uuid._UuidCreate = None
     _uuid._node = 0x02_00_00_00_00_01
+    random.Random.seed = _seed_from_here  # type: ignore[method-assign]
+    random.seed = random._inst.seed  # type: ignore[attr-defined]
+
+
+def _seed_from_here(generator: random.Random, a: Any = None, version: int = 2) -> None:
+    """Seed a generator; one that would take the system's entropy takes it from the call's generator."""
+    _seed(generator, random.getrandbits(256) if a is None else a, version)
 
 
 def bind(db: sqlite3.Connection) -> None:

@@ -2,6 +2,7 @@
 
 import dis
 import json
+import re
 import sqlite3
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,6 +17,7 @@ _REFUSALS: dict[type[BaseException], str] = {
     RuntimeError: "failed_precondition",
 }
 _MAX_MESSAGE = 500
+_FULL = re.compile(r"is full|string or blob too big")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,7 @@ def fault_from(error: BaseException, filename: str = "") -> Answer:
         return fault("memory_limit", "the call was stopped at the memory limit")
     if isinstance(error, OutputLimit):
         return fault("output_limit", str(error))
-    if isinstance(error, sqlite3.OperationalError) and "is full" in str(error):
+    if isinstance(error, sqlite3.DatabaseError) and _FULL.search(str(error)):
         return fault("database_limit", "the database reached its size limit")
     if isinstance(error, sqlite3.DatabaseError) and str(error) == "not authorized":
         return fault("denied", "transaction statements, ATTACH and PRAGMA are denied to tools")

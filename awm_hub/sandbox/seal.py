@@ -43,11 +43,11 @@ _AARCH64 = {
     "rseq": 293, "clone3": 435,
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
-_CHECKED = {"newfstatat", "ioctl", "clone3", "mmap", "mprotect", "write"}
+_CHECKED = {"newfstatat", "ioctl", "clone3", "mmap", "mprotect", "write", "sendto", "recvfrom"}
 _ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _NUMBER, _ARCH = 0, 4
-_AT_EMPTY_PATH, _PROT_EXEC, _X32_BIT = 0x1000, 4, 0x40000000
+_PROT_EXEC, _X32_BIT = 4, 0x40000000
 _FILESYSTEM_RIGHTS = ((1, (1 << 13) - 1), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15))
 
 
@@ -69,7 +69,7 @@ def seal(*, memory_bytes: int) -> dict[str, Any]:
     _prctl(libc, _PR_SET_NO_NEW_PRIVS, 1)
     _prctl(libc, _PR_SET_DUMPABLE, 0)
     _drop_root()
-    _prctl(libc, _PR_SET_PDEATHSIG, 9)
+    end_with_parent()  # after the change of user, which would clear it
     limit_resources(memory_bytes)
     landlock = _restrict_filesystem(libc)
     _install_filter(libc)
@@ -82,6 +82,12 @@ def limit_resources(memory_bytes: int) -> None:
     for kind, value in limits:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (value, value))
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process with its parent, in every tier; only Linux can."""
+    if sys.platform == "linux":
+        _prctl(ctypes.CDLL(None, use_errno=True), _PR_SET_PDEATHSIG, 9)
 
 
 def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
@@ -135,9 +141,8 @@ def _filter_program(arch: int, numbers: dict[str, int]) -> list[tuple[int, int, 
     program = [
         (_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL_PROCESS),
         (_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32_BIT), denied(errno.ENOSYS),
-        # glibc's fstat is newfstatat(fd, "", AT_EMPTY_PATH): that form alone
-        (_EQUAL, 0, 4, numbers["newfstatat"]), (_LOAD, 0, 0, argument[3]),
-        (_ANY_BIT, 0, 1, _AT_EMPTY_PATH), allowed, denied(errno.ENOENT),
+        # in every form: one with AT_EMPTY_PATH still looks at a path that is not empty
+        (_EQUAL, 0, 1, numbers["newfstatat"]), denied(errno.ENOENT),
         (_EQUAL, 0, 1, numbers["ioctl"]), denied(errno.ENOTTY),
         (_EQUAL, 0, 1, numbers["clone3"]), denied(errno.ENOSYS),
     ]  # fmt: skip
@@ -151,6 +156,11 @@ def _filter_program(arch: int, numbers: dict[str, int]) -> list[tuple[int, int, 
         (_EQUAL, 0, 5, numbers["write"]), (_LOAD, 0, 0, argument[0]),
         (_EQUAL, 2, 0, 1), (_EQUAL, 1, 0, 2), denied(errno.EPERM), allowed,
     ]  # fmt: skip
+    for name in ("sendto", "recvfrom"):  # no flags: out-of-band data has been a way out of the kernel
+        program += [
+            (_EQUAL, 0, 4, numbers[name]), (_LOAD, 0, 0, argument[3]),
+            (_EQUAL, 1, 0, 0), denied(errno.EINVAL), allowed,
+        ]  # fmt: skip
     for name, number in numbers.items():
         if name not in _CHECKED:
             program += [(_EQUAL, 0, 1, number), allowed]

@@ -36,7 +36,9 @@ class Worker:
                 message = frames.receive(self._connection)
             except (EOFError, ConnectionError):
                 return
-            self._send({**self._answer(message), "id": message.get("id")})
+            answer = self._answer(message)
+            is_last = self._hosting is not None and self._hosting.is_spoilt
+            self._send({**answer, "id": message.get("id"), "last": is_last})
 
     def _send(self, answer: dict[str, Any]) -> None:
         try:
@@ -81,7 +83,10 @@ class Worker:
 
     def _op_call(self, message: dict[str, Any]) -> dict[str, Any]:
         m = message
-        return self._hosted.call(m["instance"], m["tool"], m["arguments"], m.get("calls_count"))
+        is_repeated = m.get("is_repeated", False)
+        return self._hosted.call(
+            m["instance"], m["tool"], m["arguments"], m.get("calls_count"), is_repeated=is_repeated
+        )
 
     def _op_calls(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         return self._hosted.call_many(message["calls"])
