@@ -5,10 +5,13 @@ did to the database::
 
     import awm_hub as awm
 
-    environments = awm.load()
-    with awm.launch(environments["public_library_1"]) as instance:
-        instance.call_tool("search_books", {"query": "lighthouse"})
-        verdict = awm.judge(instance.trajectory())
+    environment = awm.load()["public_library_1"]
+    task = environment.task("owed_by_ingeborg")
+    print(task.prompt)
+    with awm.launch(environment, task=task.slug) as instance:
+        print(instance.call_tool("get_member", {"member_id": 1}).text())
+        instance.submit("8.55")
+        print(awm.judge(instance.trajectory()).outcome)
 
 `awm_hub.aio` has the same verbs as coroutines. Names are imported when they are first used, so that `import awm_hub`
 costs next to nothing.

@@ -2,7 +2,7 @@
 
 import sys
 
-from awm_hub.cli import main
-
 if __name__ == "__main__":
+    from awm_hub.cli import main
+
     sys.exit(main())

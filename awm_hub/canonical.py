@@ -53,7 +53,7 @@ def from_json(text: str, what: str = "JSON") -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=unique_pairs)
     except ValueError as error:
-        raise RecordError(f"{what} is no valid JSON: {error}") from error
+        raise RecordError(f"{what} is not valid JSON: {error}") from error
 
 
 def depth(text: str) -> int:
@@ -85,4 +85,4 @@ def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

@@ -1,5 +1,6 @@
 """Documentation is complete, up to date, and every example in it runs."""
 
+import contextlib
 import importlib.util
 import itertools
 import json
@@ -9,15 +10,18 @@ import shlex
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.routing import Route
 
 import awm_hub
 from awm_hub import schema
 from awm_hub.cli.program import VERBS, build_parser
+from awm_hub.serving import build_app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -127,7 +131,7 @@ def test_every_command_in_the_documentation_parses(command: str) -> None:
 def test_the_configuration_for_desktop_clients_is_a_command_that_parses() -> None:
     (text,) = (text for language, _, text in fences(ROOT / "README.md") if language == "json")
     (server,) = json.loads(text)["mcpServers"].values()
-    assert server["command"] == "awm-hub"
+    assert server["command"].endswith("/.venv/bin/awm-hub")
     assert build_parser().parse_args(server["args"]).stdio == "public_library_1"
 
 
@@ -137,20 +141,64 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
             run(command, tmp_path)
 
 
-def test_the_request_of_the_readme_opens_an_instance() -> None:
-    (words,) = (shlex.split(c) for c in commands(ROOT / "README.md") if c.startswith("curl "))
-    options = list(itertools.pairwise(words))
-    headers = dict(value.replace("$AWM_HUB_CONTROLLER_TOKEN", "t").split(": ") for o, value in options if o == "-H")
-    (body,) = (value for o, value in options if o == "-d")
+@contextlib.contextmanager
+def serving() -> Iterator[str]:
+    """The address of a server of the bundled set whose controller's token is `choose-one`."""
     command = [*AWM_HUB, "serve", "--port", "0", "--json"]
-    env = {**os.environ, "AWM_HUB_CONTROLLER_TOKEN": "t"}
+    env = {**os.environ, "AWM_HUB_CONTROLLER_TOKEN": "choose-one"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
-        address = json.loads(process.stderr.readline())["url"]
-        request = urllib.request.Request(address + urlsplit(words[1]).path, body.encode(), headers)
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
-            assert (response.status, json.load(response)["environment"]) == (201, "public_library_1")
+        yield json.loads(process.stderr.readline())["url"]
         process.terminate()
+
+
+def curl(command: str, address: str, **variables: str) -> tuple[int, Any]:
+    """Status and JSON of the request that a curl line of the documentation makes, sent to this address."""
+    for name, value in {"AWM_HUB_CONTROLLER_TOKEN": "choose-one", **variables}.items():
+        command = command.replace(f"${name}", value)
+    words = shlex.split(command, comments=True)[1:]
+    options = list(itertools.pairwise(words))
+    (path,) = (urlsplit(word).path for word in words if word.startswith("http://"))
+    headers = dict(value.split(": ") for option, value in options if option == "-H")
+    body = next((value.encode() for option, value in options if option == "-d"), None)
+    method = next((value for option, value in options if option == "-X"), None)
+    request = urllib.request.Request(address + path, body, headers, method=method)
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
+        return response.status, json.load(response)
+
+
+def test_the_request_of_the_readme_opens_an_instance() -> None:
+    (command,) = (c for c in commands(ROOT / "README.md") if c.startswith("curl "))
+    with serving() as address:
+        status, opened = curl(command, address)
+    assert (status, opened["environment"]) == (201, "public_library_1")
+
+
+def test_the_requests_of_the_page_on_serving_lead_to_the_verdict() -> None:
+    first, *rest = (c for c in commands(ROOT / "docs" / "serving.md") if c.startswith("curl "))
+    with serving() as address:
+        status, opened = curl(first, address)
+        assert (status, set(opened)) == (201, json_keys(0))
+        asked = [curl(command, address, ID=opened["id"], URL=opened["url"]) for command in rest]
+    assert [status for status, _ in asked] == [200] * len(rest)
+    called, listed, diff, verdict, closed, health = (found for _, found in asked)
+    assert not called["result"]["isError"]
+    assert [instance["id"] for instance in listed["instances"]] == [opened["id"]]
+    assert diff["diff"] == {}
+    assert (verdict["outcome"], set(verdict)) == ("COMPLETED", json_keys(1))
+    assert (closed["closed"], health["instances"]) == (True, 0)
+
+
+def json_keys(number: int) -> set[str]:
+    """Keys of the page's JSON examples."""
+    blocks = [text for language, _, text in fences(ROOT / "docs" / "serving.md") if language == "json"]
+    return set(json.loads(blocks[number]))
+
+
+def test_the_routes_on_the_page_on_serving_are_those_of_the_server() -> None:
+    routes = {route.path.removesuffix("/") for route in build_app({}).routes if isinstance(route, Route)}
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8").split("## All routes")[1]
+    assert set(re.findall(r"^\| `(?:[A-Z]+ )?(/\S+)` \|", page, re.MULTILINE)) == routes
 
 
 def test_the_tutorial_leads_to_an_environment_that_passes(tmp_path: Path) -> None:

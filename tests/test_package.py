@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import textwrap
 from importlib.metadata import version
 from typing import Any
 
@@ -41,6 +42,14 @@ def test_every_public_method_is_documented(name: str) -> None:
 def test_every_error_class_is_public() -> None:
     kinds = {k for k, v in vars(errors).items() if isinstance(v, type) and issubclass(v, errors.AwmHubError)}
     assert kinds <= set(awm_hub.__all__)
+
+
+def test_the_example_of_the_docstring_runs() -> None:
+    lines = (awm_hub.__doc__ or "").splitlines()
+    program = textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("How much does Ingeborg Adeyemi-Holm owe")
+    assert done.stdout.endswith("\nCOMPLETED\n")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

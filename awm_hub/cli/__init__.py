@@ -5,6 +5,22 @@ one module with `add` (its options) and `run` (what it does). What a verb report
 modules import the library inside `run`, so that `--help` costs next to nothing.
 """
 
-from awm_hub.cli.program import main
+import sys
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code.
+
+    Raises:
+        SystemExit: `--help` and `--version` have printed their text.
+    """
+    try:
+        from awm_hub.cli import program  # here, so that Ctrl-C is quiet from the first import on
+
+        return program.main(argv)
+    except KeyboardInterrupt:
+        print("awm-hub: interrupted", file=sys.stderr)
+        return 130

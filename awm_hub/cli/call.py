@@ -10,6 +10,7 @@ from awm_hub.cli.diffs import diff_lines
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
 from awm_hub.cli.reports import CallReport, Failure, Finished
 from awm_hub.cli.terminal import Console, clean, json_text
+from awm_hub.errors import UsageError
 
 if TYPE_CHECKING:
     from awm_hub.environment import Environment, ToolSpec
@@ -37,18 +38,21 @@ def add(verbs: Verbs) -> None:
         ),
     )
     parser.add_argument("environment", metavar="ENV", help="id of the environment")
-    parser.add_argument("tool", metavar="TOOL", help="name of the tool")
+    parser.add_argument("tool", metavar="TOOL", nargs="?", help="name of the tool; awm-hub show ENV --tools lists them")
     parser.add_argument("pairs", metavar="key=value", nargs="*", help="arguments of the tool")
     parser.add_argument("--arguments", metavar="JSON", help="all arguments as a JSON object; @FILE reads one, @- stdin")
     parser.add_argument("--task", metavar="TASK", help="start from the state that this task sets up")
     add_dataset(parser)
     add_launch(parser)
+    parser.usage = "%(prog)s ENV TOOL [key=value ...] [options]"
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
     """Call a tool."""
     environment = chosen_environment(arguments)
+    if arguments.tool is None:
+        raise UsageError("call needs the name of a tool", next_step=f"awm-hub show {environment.id} --tools")
     with naming_dataset(arguments):
         tool = environment.tool(arguments.tool)
         values = read_arguments(tool, arguments.pairs, arguments.arguments)

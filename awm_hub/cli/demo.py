@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from awm_hub import errors
+from awm_hub.cli.choosing import in_dataset
 from awm_hub.cli.diffs import diff_lines
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
 from awm_hub.cli.reports import DemoCall, DemoReport, Finished
-from awm_hub.cli.terminal import Console, clean, clean_line, json_text, summary, table
+from awm_hub.cli.terminal import Console, clean, clean_line, json_text, own_name, summary, table
 from awm_hub.errors import DataError, SandboxError
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def _choose(environment: "Environment", name: str | None) -> "Task":
     )
     if not ranked:
         raise DataError(
-            f"{environment.id} has no task with a solution to replay", next_step="awm-hub demo replays the bundled ones"
+            f"{environment.id} has no task with a solution to replay",
+            next_step="without ENV and --dataset the demo replays a bundled one",
         )
     return ranked[0]
 
@@ -189,14 +191,9 @@ class _Demo:
         return verdict
 
     def _next(self) -> tuple[str, ...]:
-        e = self._environment
-        options = "" if self._arguments.dataset is None else f" --dataset {self._arguments.dataset}"
-        return (
-            f"awm-hub list{options}",
-            f"awm-hub show {e.id} --task {self._task.slug}{options}",
-            f"awm-hub serve --stdio {e.id}{options}",
-            "awm-hub new my_environment_1",
-        )
+        name, e = own_name(), self._environment
+        here = [f"{name} list", f"{name} show {e.id} --task {self._task.slug}", f"{name} serve --stdio {e.id}"]
+        return (*(in_dataset(command, self._arguments) for command in here), f"{name} new my_environment_1")
 
     def _show_next(self, report: DemoReport) -> None:
         self._console.say(f"\n{report.seconds:.1f} s. Next:")

@@ -1,12 +1,13 @@
 """`awm-hub import`: other people's environments into a dataset of this format, with a report that accounts for all."""
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awm_hub.cli.options import Verbs, add_verb
 from awm_hub.cli.reports import Finished
-from awm_hub.cli.terminal import Console, clean, clean_line, table
+from awm_hub.cli.terminal import Console, clean, clean_line, counted, table
 
 if TYPE_CHECKING:
     from awm_hub.importers import Imported, ImportReport
@@ -70,23 +71,19 @@ def _lines(report: "ImportReport", out: str, console: Console) -> Iterator[str]:
     counts = report.totals
     yield ""
     yield (
-        f"{_counted(counts['environments'], 'environment')}, {counts['left_out']} left out, "
-        f"{_counted(counts['problems'], 'problem')} in {_counted(counts['lines'], 'line')}"
+        f"{counted(counts['environments'], 'environment')}, {counts['left_out']} left out, "
+        f"{counted(counts['problems'], 'problem')} in {counted(counts['lines'], 'line')}"
     )
     if report.environments:
         yield f"the whole report: {clean_line(out)}/import-report.json"
-        yield f"next: awm-hub list --dataset {clean_line(out)}"
+        yield f"next: awm-hub list --dataset {clean_line(shlex.quote(out))}"
 
 
 def _finding_lines(environment: "Imported", console: Console) -> Iterator[str]:
     if not environment.findings:
         return
-    yield console.style(f"\n{environment.id}: {_counted(len(environment.findings), 'finding')}", "bold")
+    yield console.style(f"\n{environment.id}: {counted(len(environment.findings), 'finding')}", "bold")
     for finding in environment.findings[:_FINDINGS_SHOWN]:
         yield clean_line(f"  {finding.kind} {finding.subject}: {finding.message}", 160)
     if len(environment.findings) > _FINDINGS_SHOWN:
         yield f"  … {len(environment.findings) - _FINDINGS_SHOWN} more in the report"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

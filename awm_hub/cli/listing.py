@@ -1,12 +1,14 @@
 """`awm-hub list`: the environments of a dataset, from its light index alone."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import fields
 
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
 from awm_hub.cli.reports import Finished, ListedEnvironment, ListReport
-from awm_hub.cli.terminal import Console, clean_line, table
+from awm_hub.cli.terminal import Console, clean_line, counted, table
 
+_CATEGORIES_SHOWN = 40
 _FIELDS = tuple(f.name for f in fields(ListedEnvironment))
 
 
@@ -16,7 +18,7 @@ def add(verbs: Verbs) -> None:
         verbs,
         "list",
         "List the environments of a dataset.",
-        examples=("awm-hub list", "awm-hub list --category library --split test", "awm-hub list --dataset out --json"),
+        examples=("awm-hub list", "awm-hub list --category library --split train", "awm-hub list --dataset out --json"),
     )
     add_dataset(parser)
     parser.add_argument("--category", metavar="NAME", help="only environments of this category")
@@ -33,6 +35,8 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     kept = tuple(e for e in found if arguments.category in (None, *e.categories) and arguments.split in (None, e.split))
     report = ListReport(source=environments.source, revision=environments.revision, total=len(found), environments=kept)
     _print(report, console)
+    if found and not kept:
+        _print_known(found, console)
     return Finished(data=report)
 
 
@@ -48,4 +52,13 @@ def _print(report: ListReport, console: Console) -> None:
     ]
     for line in table([head, *([clean_line(cell, 64) for cell in row] for row in rows)]):
         console.say(line)
-    console.say(console.style(f"{len(rows)} of {report.total} environments in {clean_line(report.source)}", "dim"))
+    total = counted(report.total, "environment")
+    console.say(console.style(f"{len(rows)} of {total} in {clean_line(report.source)}", "dim"))
+
+
+def _print_known(found: Sequence[ListedEnvironment], console: Console) -> None:
+    categories = sorted({category for e in found for category in e.categories})
+    more = ", …" if len(categories) > _CATEGORIES_SHOWN else ""
+    splits = sorted({e.split for e in found})
+    known = f"categories: {', '.join(categories[:_CATEGORIES_SHOWN])}{more}; splits: {', '.join(splits)}"
+    console.say(clean_line(f"none is of that category and split. Known {known}"))

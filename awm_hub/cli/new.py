@@ -1,6 +1,7 @@
 """`awm-hub new`: a source folder to start from, which packs and passes as it is."""
 
 import argparse
+import shlex
 
 from awm_hub.cli.options import Verbs, add_verb
 from awm_hub.cli.reports import Finished, NewReport
@@ -28,5 +29,5 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     files = tuple(sorted(p.name for p in folder.iterdir()))
     for name in files:
         console.say(clean_line(str(folder / name)))
-    console.say(f"next: awm-hub pack {clean_line(str(folder))} -o out")
+    console.say(f"next: awm-hub pack {clean_line(shlex.quote(str(folder)))} -o out")
     return Finished(data=NewReport(folder=str(folder), files=files))

@@ -80,9 +80,19 @@ def add_dataset(parser: Parser) -> None:
 def add_launch(parser: Parser) -> None:
     """Add the options that decide how an environment is launched."""
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seeds the environment's randomness (default 0)"
+        "--seed", type=_seed, default=0, metavar="N", help="seeds the environment's randomness (default 0)"
     )
     add_trust(parser)
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+    if not -(2**63) <= seed < 2**63:
+        raise argparse.ArgumentTypeError(f"{text} is outside 64 bits")
+    return seed
 
 
 def add_trust(parser: Parser) -> None:

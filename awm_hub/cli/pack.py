@@ -1,12 +1,13 @@
 """`awm-hub pack`: source folders to a dataset."""
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awm_hub.cli.options import Verbs, add_trust, add_verb
 from awm_hub.cli.reports import Finished
-from awm_hub.cli.terminal import Console, clean_line, table
+from awm_hub.cli.terminal import Console, clean_line, counted, table
 
 if TYPE_CHECKING:
     from awm_hub.packing import PackReport
@@ -50,6 +51,5 @@ def _lines(report: "PackReport", console: Console) -> Iterator[str]:
     for warning in (w for e in report.environments for w in e.warnings):
         yield console.style(f"warning: {clean_line(warning)}", "yellow")
     written = report.dataset
-    plural = "" if written.environments == 1 else "s"
-    yield f"{written.environments} environment{plural}, {written.bytes // 1024} KB in {clean_line(written.out)}"
-    yield f"next: awm-hub show {report.environments[0].id} --dataset {clean_line(written.out)}"
+    yield f"{counted(written.environments, 'environment')}, {written.bytes // 1024} KB in {clean_line(written.out)}"
+    yield f"next: awm-hub show {report.environments[0].id} --dataset {clean_line(shlex.quote(written.out))}"

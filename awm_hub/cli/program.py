@@ -8,7 +8,7 @@
 | 3 | the input cannot be used: unknown name, invalid call, bad data |
 | 4 | the environment or the sandbox failed |
 | 5 | the Hub, an endpoint or the network failed |
-| 130 | interrupted |
+| 130 | interrupted; `serve` is stopped that way, and leaves with 0 |
 
 With `--json`, stdout holds one object: `command`, `version`, `ok`, and `data` (exit 0 and 1) or `error` with `type`,
 `message` and `next` (all others). There is no traceback without `--debug`.
@@ -16,16 +16,18 @@ With `--json`, stdout holds one object: `command`, `version`, `ok`, and `data` (
 
 import argparse
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
 from awm_hub import __version__
+from awm_hub.cli.choosing import in_dataset, next_in_dataset
 from awm_hub.cli.options import Parser
 from awm_hub.cli.reports import Failure, Finished, plain
 from awm_hub.cli.terminal import Console, OutputClosedError, clean
-from awm_hub.errors import AwmHubError
+from awm_hub.errors import AwmHubError, UsageError
 
 VERBS = {
     "demo": "demo",
@@ -75,11 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str], console: Console) -> Finished | Failure:
-    """Run the verb; every error becomes a `Failure`."""
+    """Run the verb; every error becomes a `Failure`, whose next step leads to the dataset that was asked."""
+    arguments = argparse.Namespace()
     try:
         arguments = _parse(words)
         found: Finished | Failure = arguments.run(arguments, console)
-        return found
+        return found if isinstance(found, Finished) else next_in_dataset(found, arguments)
     except OutputClosedError:
         raise
     except KeyboardInterrupt:
@@ -87,20 +90,30 @@ def _run(words: list[str], console: Console) -> Finished | Failure:
     except Exception as error:  # the process boundary: whatever goes wrong is said in one line
         if "--debug" in words:
             traceback.print_exc()
-        return _failure(error)
+        return next_in_dataset(_failure(error), arguments)
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
     """Parse a command line; `key=value` words may stand before and after options."""
     parser = build_parser()
-    arguments, left = parser.parse_known_args(words)
-    is_pairs = "pairs" in arguments and not any(w.startswith("-") for w in left)
-    if left and not is_pairs:
-        parser.prog = f"{parser.prog} {arguments.verb}"
-        parser.error(f"unrecognized arguments: {' '.join(left)}")
-    if left:
+    arguments, left = parser.parse_known_args(_asking_for_help(words))
+    if not left:
+        return arguments
+    if "pairs" in arguments and not any(w.startswith("-") for w in left):
         arguments.pairs = [*arguments.pairs, *left]
-    return arguments
+        return arguments
+    if arguments.verb == "serve" and not left[0].startswith("-"):
+        one = in_dataset(f"awm-hub serve --stdio {shlex.quote(left[0])}", arguments)
+        step = f"`{one}` serves one over stdio; over HTTP all are served"
+        raise UsageError(f"serve takes no environment, and was given {left[0]!r}", next_step=step)
+    raise UsageError(f"unrecognized arguments: {' '.join(left)}", next_step=f"awm-hub {arguments.verb} --help")
+
+
+def _asking_for_help(words: list[str]) -> list[str]:
+    """`awm-hub`, `awm-hub help` and `awm-hub help VERB` are asked as options."""
+    if not words or words == ["help"]:
+        return ["--help"]
+    return [words[1], "--help"] if words[0] == "help" and len(words) == 2 else words
 
 
 def _failure(error: Exception) -> Failure:
@@ -128,6 +141,8 @@ def _report(outcome: Finished | Failure, command: str, console: Console) -> None
     if console.is_json:
         console.emit({**head, "error": error})
         return
-    console.complain(f"awm-hub: {clean(outcome.message)}")
+    # The types of results are lower case, and what the documentation calls them; a class name tells a reader nothing.
+    kind = f"{outcome.type}: " if outcome.type.islower() else ""
+    console.complain(f"awm-hub: {kind}{clean(outcome.message)}")
     if outcome.next:
         console.complain(f"  next: {clean(outcome.next)}")

@@ -115,7 +115,7 @@ def _lines(report: ShowReport, arguments: argparse.Namespace, console: Console) 
 def _overview(report: ShowReport, console: Console) -> Iterator[str]:
     yield console.style(f"{report.id}: {clean_line(report.title)}", "bold")
     if report.description:
-        yield clean(report.description.strip())
+        yield console.wrapped(report.description.strip())
     yield ""
     facts = {
         "split": report.split,
@@ -129,7 +129,7 @@ def _overview(report: ShowReport, console: Console) -> Iterator[str]:
     }
     for name, value in facts.items():
         if value:
-            yield f"{name:13} {clean(value)}".replace("\n", "\n" + " " * 14)
+            yield f"{name:13} {console.wrapped(value, indent=14)}"
     yield ""
     yield console.style(f"{report.tools_count} tools", "bold")
     yield from table([("  " + t.name, _effect(t), summary(t.description, 80)) for t in report.tools or ()])
@@ -157,14 +157,14 @@ def _parameters(tool: ShownTool) -> str:
 
 def _tool_lines(tool: ShownTool, console: Console) -> Iterator[str]:
     yield f"{console.style(tool.name, 'bold')}  {console.style(_effect(tool), 'dim')}"
-    yield clean(tool.description.strip())
+    yield console.wrapped(tool.description.strip())
     yield ""
     yield json_text(tool.input_schema, indent=2)
 
 
 def _task_lines(task: ShownTask, console: Console) -> Iterator[str]:
     yield f"{console.style(task.id, 'bold')}  {console.style(task.kind or '', 'dim')}"
-    yield clean(task.prompt.strip())
+    yield console.wrapped(task.prompt.strip())
     for name in ("answer", "answer_sql", "setup", "free"):
         value: Any = getattr(task, name)
         if value:
@@ -175,8 +175,8 @@ def _task_lines(task: ShownTask, console: Console) -> Iterator[str]:
             yield f"  {step['tool']} {json_text(step['arguments'])}"
     for verifier in task.verifiers:
         yield f"\n{verifier['kind']} verifier {verifier['function']}"
-        yield f"  success: {clean(verifier['success_criteria'])}"
-        yield f"  failure: {clean(verifier['failure_criteria'])}"
+        yield f"  success: {console.wrapped(verifier['success_criteria'], indent=11)}"
+        yield f"  failure: {console.wrapped(verifier['failure_criteria'], indent=11)}"
 
 
 def _table_lines(shown: ShownTable, console: Console) -> Iterator[str]:

@@ -9,8 +9,12 @@ import io
 import json
 import os
 import re
+import shlex
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, TextIO
 
 _UNSAFE = re.compile(
@@ -19,6 +23,7 @@ _UNSAFE = re.compile(
     "\u2028\u2029\ufeff\ufff9-\ufffb"  # line ends that are none, invisible marks
     "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, invisible tags
 )
+_PROSE_WIDTH, _NARROWEST = 100, 20
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
@@ -55,6 +60,20 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, `1 row` or `2 rows`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def own_name() -> str:
+    """How this program is called here: its name where the shell finds it, else the path it was run by."""
+    if shutil.which("awm-hub"):
+        return "awm-hub"
+    script = sys.argv[0]
+    is_script = PurePath(script).name == "awm-hub" and os.access(script, os.X_OK)
+    return shlex.quote(script) if is_script else f"{shlex.quote(sys.executable)} -m awm_hub"
+
+
 class Console:
     """Where a verb's output goes: text, or with `is_json` one object at the end."""
 
@@ -89,6 +108,15 @@ class Console:
     def pass_on(self, event: Mapping[str, Any]) -> None:
         """`progress` for a library function that reports events as objects."""
         self.progress(**event)
+
+    def wrapped(self, text: str, indent: int = 0) -> str:
+        """Prose, cleaned, its further lines indented; wrapped where the output is a terminal."""
+        lines = clean(text).split("\n")
+        if self._out.isatty():
+            width = max(min(shutil.get_terminal_size().columns, _PROSE_WIDTH) - indent, _NARROWEST)
+            wrap = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False).wrap
+            lines = [part for line in lines for part in wrap(line) or [""]]
+        return ("\n" + " " * indent).join(lines)
 
     def style(self, text: str, *names: str) -> str:
         """Text in a style, where the terminal has any."""

@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     """Unpack a dataset."""
     from awm_hub.packing import unpack
 
+    arguments.dataset = arguments.source  # what next steps lead to
     report = unpack(
         arguments.source, arguments.out, arguments.only, revision=arguments.revision, progress=console.pass_on
     )

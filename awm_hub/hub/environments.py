@@ -11,7 +11,7 @@ from typing import Any
 from awm_hub import schema
 from awm_hub.environment import Environment
 from awm_hub.errors import RecordError, UnknownNameError, UsageError
-from awm_hub.hub.locations import Folder, Location, locate
+from awm_hub.hub.locations import Folder, Location, locate, refuse_revision
 from awm_hub.hub.reading import ParquetFile
 
 BUNDLED = Path(__file__).parent.parent / "bundled"
@@ -75,7 +75,7 @@ class Environments(Mapping[str, Environment]):
         return name in self.entries
 
     def __repr__(self) -> str:
-        return f"<{len(self)} environments of {self.source}>"
+        return f"<{len(self)} environment{'' if len(self) == 1 else 's'} of {self.source}>"
 
     def __getitem__(self, name: str) -> Environment:
         """Read one environment.
@@ -123,11 +123,11 @@ def load(
     Raises:
         DataError: there is no such dataset, or it breaks the format.
         RemoteError: the Hub does not have it, or cannot be reached.
-        UsageError: there is no such split.
+        UsageError: there is no such split, or a local dataset is asked for at a revision.
     """
     if split not in (None, *schema.SPLITS):
         raise UsageError(f"there is no split {split!r}", next_step=f"one of {', '.join(schema.SPLITS)}")
-    location = Folder(BUNDLED, "the bundled set") if source is None else locate(source, revision)
+    location = _bundled(revision) if source is None else locate(source, revision)
     index = location.index()
     rows = _index_rows(index) if index else [r for f in location.files() for r in _light_rows(location, f)]
     entries: dict[str, IndexEntry] = {}
@@ -138,6 +138,11 @@ def load(
         if split in (None, entry.split):
             entries[entry.id] = entry
     return Environments(location, entries)
+
+
+def _bundled(revision: str | None) -> Folder:
+    refuse_revision("the bundled set", revision)
+    return Folder(BUNDLED, "the bundled set")
 
 
 def _index_rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -4,17 +4,22 @@ A location gives local paths of the dataset's files. Files of the Hub go through
 works offline, and a revision is pinned to the commit it stood for when the dataset was opened.
 """
 
+import contextlib
+import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from awm_hub.errors import DataError, RemoteError, SourceError
+from awm_hub.errors import DataError, RemoteError, SourceError, UsageError
 
 _REPO_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 _HUB_URI = re.compile(r"hf://datasets/(?P<id>[\w.-]{1,96}/[\w.-]{1,96})(?:@(?P<revision>[^/]+))?/?")
 _SHARD = re.compile(r"(?:environments/)?[^/]+\.parquet")
 _INDEX = "index.parquet"
+_NAMING = "name a folder, a Parquet file or a Hub dataset (owner/name)"
+_TIMEOUT_S = 30
 
 
 class Location(Protocol):
@@ -111,7 +116,9 @@ class HubRepo:
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
         try:
-            return Path(hf_hub_download(self._repo_id, file, repo_type="dataset", revision=revision))
+            with quiet_hub_client():
+                self._reach(file, revision)
+                return Path(hf_hub_download(self._repo_id, file, repo_type="dataset", revision=revision))
         except LocalEntryNotFoundError as error:
             raise self._error(error, revision, file) from error
         except EntryNotFoundError:
@@ -119,11 +126,24 @@ class HubRepo:
         except _remote_errors() as error:
             raise self._error(error, revision, file) from error
 
+    def _reach(self, file: str, revision: str | None) -> None:
+        """Ask once for a file that the cache does not have: a download from nowhere is tried for half a minute."""
+        from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+        from huggingface_hub.errors import HfHubHTTPError
+
+        cached = try_to_load_from_cache(self._repo_id, file, repo_type="dataset", revision=revision)
+        if isinstance(cached, str) or constants.HF_HUB_OFFLINE:
+            return
+        with contextlib.suppress(HfHubHTTPError):  # an answer, which the download gets again and tells apart
+            url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=revision)
+            get_hf_file_metadata(url, timeout=_TIMEOUT_S)
+
     def _fetch_info(self, revision: str | None) -> Any:
         from huggingface_hub import HfApi
 
         try:
-            return HfApi().dataset_info(self._repo_id, revision=revision, timeout=30)
+            with quiet_hub_client():
+                return HfApi().dataset_info(self._repo_id, revision=revision, timeout=_TIMEOUT_S)
         except _remote_errors() as error:
             raise self._error(error, revision, "list of files") from error
 
@@ -131,17 +151,38 @@ class HubRepo:
         from huggingface_hub import constants
         from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
+        # A name like owner/name may have been meant as a path.
+        here = "" if self.source.startswith("hf://") else f"there is no folder {self.source} here, and "
         if isinstance(error, RevisionNotFoundError):
             return RemoteError(f"{self._repo_id} has no revision {revision!r}", next_step="look at its commits")
         if isinstance(error, RepositoryNotFoundError):
             step = "check the name; for a private dataset, log in with `hf auth login`"
-            return RemoteError(f"there is no dataset {self._repo_id} on the Hub, or it is private", next_step=step)
+            message = f"{here}the Hub has no dataset {self._repo_id}, or it is private"
+            return RemoteError(message, next_step=step)
         if constants.HF_HUB_OFFLINE:
             step = "load it once online, or unset HF_HUB_OFFLINE"
             return RemoteError(f"offline, and {self._repo_id}: {file} is not in the cache", next_step=step)
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         step = "try again, or name a local folder"
-        return RemoteError(f"the Hub did not give {self._repo_id}: {file} ({reason})", next_step=step)
+        return RemoteError(f"{here}the Hub did not give {self._repo_id}: {file} ({reason})", next_step=step)
+
+
+@contextlib.contextmanager
+def quiet_hub_client() -> Iterator[None]:
+    """Keep the Hub client's warnings and retries off stderr; what failed in the end is told by an error of ours.
+
+    Whoever has asked the client for more than its warnings still gets all of it.
+    """
+    import huggingface_hub  # noqa: F401  (sets its logger's level)
+
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    if level >= logging.WARNING:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _remote_errors() -> tuple[type[Exception], ...]:
@@ -161,23 +202,32 @@ def locate(source: str | os.PathLike[str], revision: str | None) -> Location:
     """Find a dataset.
 
     Raises:
+        UsageError: a local dataset is asked for at a revision, or two revisions are named.
         SourceError: it is a folder of sources, which has to be packed first.
         DataError: there is nothing of that name, or nothing that is a dataset.
         RemoteError: the Hub does not have it, or cannot be reached.
     """
     name = os.fspath(source)
+    if not name.strip():
+        raise UsageError("the dataset has an empty name", next_step=_NAMING)
     if (hub := _HUB_URI.fullmatch(name)) is not None:
+        if revision and hub["revision"] and revision != hub["revision"]:
+            raise UsageError(f"{name} and the revision {revision!r} disagree", next_step="name one revision")
         return HubRepo(hub["id"], revision or hub["revision"], name)
     path = Path(name)
     is_repo_id = isinstance(source, str) and _REPO_ID.fullmatch(name) is not None and not name.startswith(".")
-    if path.is_file():
-        return File(path, name)
-    if path.is_dir():
-        return _folder(path, name, is_repo_id)
+    if path.exists():
+        refuse_revision(name, revision)
+        return File(path, name) if path.is_file() else _folder(path, name, is_repo_id)
     if is_repo_id:
         return HubRepo(name, revision, name)
-    step = "name a folder, a Parquet file or a Hub dataset (owner/name)"
-    raise DataError(f"{name}: no such file or folder", next_step=step)
+    raise DataError(f"{name}: no such file or folder", next_step=_NAMING)
+
+
+def refuse_revision(name: str, revision: str | None) -> None:
+    """Raise UsageError where a local dataset is asked for at a revision."""
+    if revision is not None:
+        raise UsageError(f"{name} has no revisions: it is on this machine", next_step="leave out the revision")
 
 
 def _folder(path: Path, name: str, is_repo_id: bool) -> Folder:

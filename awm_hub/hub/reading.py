@@ -64,7 +64,7 @@ class ParquetFile:
             raise RecordError(f"{self.name} is missing", next_step=step) from None
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
             reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-            raise RecordError(f"{self.name} is no readable Parquet file: {reason}", next_step=step) from error
+            raise RecordError(f"{self.name} is not a readable Parquet file: {reason}", next_step=step) from error
 
     @property
     def groups(self) -> range:

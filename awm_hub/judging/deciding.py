@@ -14,7 +14,7 @@ from typing import Any
 from awm_hub import hub
 from awm_hub.environment import Environment, Task
 from awm_hub.errors import JudgeError, RecordError, SandboxError, UnknownNameError, UsageError
-from awm_hub.judging.answers import answer_matches
+from awm_hub.judging.answers import NoAnswer, answer_matches, given_answer
 from awm_hub.runtime import jobs, pages
 from awm_hub.runtime.instance import launch
 from awm_hub.runtime.sync import run
@@ -220,7 +220,13 @@ def _outcome(case: _Case, decision: dict[str, Any], matches: bool | None) -> tup
     outcome = _OUTCOMES[decision["result"]]
     reasons = [str(r) for r in decision.get("reasons", ())] if isinstance(decision.get("reasons"), list) else []
     if outcome is Outcome.COMPLETED and matches is False:
-        return Outcome.AGENT_ERROR, "the database is right, but the answer is not the expected one"
+        given = given_answer(case.trajectory.answer, case.task.answer)
+        why = (
+            f"no answer was found: {given.reason}"
+            if isinstance(given, NoAnswer)
+            else "the answer is not the expected one"
+        )
+        return Outcome.AGENT_ERROR, f"the database is right, but {why}"
     if barred := _barred(case, outcome):
         return Outcome.AGENT_ERROR, barred
     if outcome is Outcome.COMPLETED:

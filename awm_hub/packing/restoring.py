@@ -73,7 +73,9 @@ def unpack(
     if target.exists() and not target.is_dir():
         raise UsageError(f"{out} is a file", next_step="name a folder")
     for name in chosen:
-        if name in environments and (target / name).exists():
+        if name not in environments:
+            environments[name]  # raises, before anything is written
+        if (target / name).exists():
             raise UsageError(f"{target / name} exists", next_step="name another folder, or move it away")
     is_new = not target.exists()
     target.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ import uuid
 from typing import Any
 
 _uuid: Any = uuid
+_random: Any = random
 _seed = random.Random.seed
 
 
@@ -22,13 +23,12 @@ def seed_call(seed: int, calls_count: int) -> None:
 
 def install() -> None:
     """Route the system's entropy in this process through the seeded generator: `os.urandom`, `secrets`, `uuid`."""
-    os.urandom = random.randbytes
-    random._urandom = random.randbytes  # type: ignore[attr-defined]
+    os.urandom = _random._urandom = random.randbytes
     _uuid._generate_time_safe = None
     _uuid._UuidCreate = None
     _uuid._node = 0x02_00_00_00_00_01
-    random.Random.seed = _seed_from_here  # type: ignore[method-assign]
-    random.seed = random._inst.seed  # type: ignore[attr-defined]
+    _random.Random.seed = _seed_from_here
+    _random.seed = _random._inst.seed
 
 
 def _seed_from_here(generator: random.Random, a: Any = None, version: int = 2) -> None:

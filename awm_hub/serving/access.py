@@ -55,7 +55,7 @@ class AllowedNames:
     def _entry(name: str) -> tuple[str, str | None]:
         match = _AUTHORITY.fullmatch(name.lower())
         if match is None:
-            raise UsageError(f"{name!r} is no host name", next_step="--allowed-host name, or name:port")
+            raise UsageError(f"{name!r} is not a host name", next_step="--allowed-host name, or name:port")
         return match[1], match[2]
 
 

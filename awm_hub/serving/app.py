@@ -31,7 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from awm_hub import __version__, aio
-from awm_hub.canonical import from_json
+from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Environment
 from awm_hub.errors import RecordError, UsageError
 from awm_hub.judging import judge_async
@@ -52,7 +52,7 @@ def build_app(environments: Mapping[str, Environment], *, settings: ServerSettin
     """The application for a dataset. Whoever mounts it runs its lifespan.
 
     Raises:
-        UsageError: an allowed host is no host name.
+        UsageError: an allowed host is not a host name.
     """
     settings = settings or ServerSettings()
     instances = Instances(
@@ -234,14 +234,18 @@ async def _lifespan(instances: Instances, manager: StreamableHTTPSessionManager)
 
 async def _read_object(request: Request, fields: Mapping[str, type]) -> dict[str, Any]:
     """Read a JSON object with these fields; null counts as left out."""
+    headers = request.headers
+    if headers.get("content-length", "0") == "0" and not {"content-type", "transfer-encoding"} & set(headers):
+        example = to_json(dict.fromkeys(fields, "…"))
+        raise _usage("the request has no body", f"send a JSON object, {example}, with Content-Type: application/json")
     try:
         found = from_json((await read_body(request)).decode(), "the body")
     except UnicodeDecodeError as error:
-        raise _usage("the body is no UTF-8", "send a JSON object") from error
+        raise _usage("the body is not UTF-8", "send a JSON object") from error
     except RecordError as error:
         raise _usage(error.message, "send a JSON object") from error
     if not isinstance(found, dict):
-        raise _usage("the body is no JSON object", f"fields: {', '.join(fields)}")
+        raise _usage("the body is not a JSON object", f"fields: {', '.join(fields)}")
     for name, value in found.items():
         _check_field(name, value, fields)
     return {name: value for name, value in found.items() if value is not None}
@@ -251,7 +255,7 @@ def _check_field(name: str, value: Any, fields: Mapping[str, type]) -> None:
     if name not in fields:
         raise _usage(f"unknown field {name[:64]!r}", f"fields: {', '.join(fields)}")
     if value is not None and type(value) is not fields[name]:
-        raise _usage(f"{name!r} is no {_KINDS[fields[name]]}", f"fields: {', '.join(fields)}")
+        raise _usage(f"{name!r} is not {_KINDS[fields[name]]}", f"fields: {', '.join(fields)}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise _usage(f"{name!r} is outside 64 bits", "choose a smaller number")
     if isinstance(value, str) and _SURROGATE.search(value):
@@ -260,7 +264,7 @@ def _check_field(name: str, value: Any, fields: Mapping[str, type]) -> None:
         raise _usage(f"{name!r} is too long", "awm-hub list shows the environments, awm-hub show ENV their tasks")
 
 
-_KINDS = {str: "text", int: "integer"}
+_KINDS = {str: "text", int: "an integer"}
 
 
 def _usage(message: str, next_step: str) -> UsageError:

@@ -157,7 +157,7 @@ def check_version(request: Request, call: Call) -> None:
             return
         raise Refusal(
             HTTPStatus.BAD_REQUEST,
-            "params.protocolVersion is no text",
+            "params.protocolVersion is not text",
             next_step=f"ask for {HANDSHAKE_VERSIONS[-1]!r}",
             code=INVALID_PARAMS,
         )

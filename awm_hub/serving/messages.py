@@ -37,7 +37,7 @@ def read_call(body: bytes) -> Call:
     """
     message = _parsed(body)
     if not isinstance(message, dict):
-        what = "a batch" if isinstance(message, list) else "no JSON-RPC message"
+        what = "a batch" if isinstance(message, list) else "not a JSON-RPC message"
         raise _refusal(f"this is {what}; MCP takes one message at a time")
     request_id = message.get("id")
     has_id = isinstance(request_id, str | int) and not isinstance(request_id, bool)
@@ -45,11 +45,11 @@ def read_call(body: bytes) -> Call:
         if "id" in message and not has_id:
             raise _refusal("the id is neither text nor integer")
         if message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
-            raise _refusal("this is no JSON-RPC 2.0 request or notification")
+            raise _refusal("this is not a JSON-RPC 2.0 request or notification")
         params = message.get("params")
         params = {} if params is None else params
         if not isinstance(params, dict):
-            raise _refusal("params are no object", INVALID_PARAMS)
+            raise _refusal("params are not an object", INVALID_PARAMS)
         if message["method"] == "tools/call":
             _check_tool_call(params)
     except Refusal as refusal:
@@ -64,7 +64,7 @@ def _parsed(body: bytes) -> Any:
         if b"\\u" in body:
             to_json(message)  # lone surrogates can only come in as escapes, and cannot go out
     except UnicodeDecodeError as error:
-        raise _refusal("the message is no UTF-8", PARSE_ERROR) from error
+        raise _refusal("the message is not UTF-8", PARSE_ERROR) from error
     except RecordError as error:
         raise _refusal(error.message, PARSE_ERROR) from error
     return message
@@ -72,9 +72,9 @@ def _parsed(body: bytes) -> Any:
 
 def _check_tool_call(params: dict[str, Any]) -> None:
     if not isinstance(params.get("name"), str):
-        raise _refusal("params.name is no text", INVALID_PARAMS)
+        raise _refusal("params.name is not text", INVALID_PARAMS)
     if not isinstance(params.get("arguments") or {}, dict):
-        raise _refusal("params.arguments are no object", INVALID_PARAMS)
+        raise _refusal("params.arguments are not an object", INVALID_PARAMS)
 
 
 def _refusal(message: str, code: int = INVALID_REQUEST) -> Refusal:

@@ -24,6 +24,12 @@ from awm_hub.serving.settings import ServerSettings
 _BACKLOG = 2048
 _GRACE_S = 3
 """How long requests in flight may go on when the server ends."""
+_BINDING = {
+    errno.EADDRINUSE: ("the port is in use", "--port 0 picks a free port"),
+    errno.EADDRNOTAVAIL: ("this machine has no such address", "--host 127.0.0.1, or another address of this machine"),
+    errno.EACCES: ("the port needs more rights", "--port 8000, or another above 1023"),
+}
+"""What keeps a socket from an address, and what to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +160,8 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on {where}: {error}", next_step="--host 127.0.0.1") from error
+        message = f"cannot listen on {where}: {getattr(error, 'strerror', None) or error}"
+        raise UsageError(message, next_step="--host 127.0.0.1, or another address of this machine") from error
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -162,8 +169,8 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        reason = "the port is in use" if error.errno == errno.EADDRINUSE else str(error)
-        raise UsageError(f"cannot listen on {where}: {reason}", next_step="--port 0 picks a free port") from error
+        reason, step = _BINDING.get(error.errno or 0, (error.strerror or str(error), "--host 127.0.0.1 --port 0"))
+        raise UsageError(f"cannot listen on {where}: {reason}", next_step=step) from error
     return listener
 
 

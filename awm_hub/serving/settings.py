@@ -49,7 +49,8 @@ class ServerSettings:
         if self.capacity < 1:
             raise UsageError(f"a capacity of {self.capacity} holds no instance", next_step="--capacity 1 or more")
         if self.idle_timeout_s is not None and not self.idle_timeout_s > 0:
-            raise UsageError("an idle timeout is more than 0 seconds", next_step="--idle-timeout 0 keeps instances")
+            message = f"an idle timeout of {self.idle_timeout_s:g} seconds is too short"
+            raise UsageError(message, next_step="--idle-timeout 60, or 0 to keep instances until they are closed")
 
     @property
     def token_is_generated(self) -> bool:

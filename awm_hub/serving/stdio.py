@@ -61,6 +61,7 @@ class _Session:
         self._environment, self._settings, self._source, self._sink = environment, settings, source, sink
         self._unanswered: set[str] = set()
         self._answered = asyncio.Event()
+        self._has_begun = False
 
     async def serve(self, *, task: str | None, seed: int, revision: str | None) -> int | None:
         """Serve until the end of input or a signal, whose number is returned."""
@@ -127,7 +128,12 @@ class _Session:
             await self._refuse(refusal.code, refusal.message, refusal.request_id)
             return
         except ValueError:
-            await self._refuse(INVALID_REQUEST, "this is no JSON-RPC message", call.id)
+            await self._refuse(INVALID_REQUEST, "this is not a JSON-RPC message", call.id)
+            return
+        self._has_begun = self._has_begun or call.is_initialize
+        if not self._has_begun and call.method.startswith("tools/") and "_meta" not in call.params:
+            # A session-less client tells its version in `_meta`; anybody else, the SDK would answer in riddles.
+            await self._refuse(INVALID_REQUEST, f"send initialize before {call.method}", call.id)
             return
         if call.id is not None:
             self._unanswered.add(str(call.id))

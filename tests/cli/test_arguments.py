@@ -5,7 +5,7 @@ import pytest
 
 from awm_hub.cli.arguments import read_arguments, takes_text
 from awm_hub.environment import ToolSpec
-from awm_hub.errors import DataError, RecordError, UsageError
+from awm_hub.errors import DataError, UsageError
 
 
 def tool(**properties: Any) -> ToolSpec:
@@ -75,7 +75,7 @@ def test_two_references_to_each_other_end() -> None:
 
 @pytest.mark.parametrize("word", ["plain", "=x"])
 def test_a_word_without_key_is_a_usage_error(word: str) -> None:
-    with pytest.raises(UsageError, match="is no key=value") as caught:
+    with pytest.raises(UsageError, match="is not key=value") as caught:
         read_arguments(tool(a={}, b={}), [word], None)
     assert caught.value.next_step == "parameters: a, b"
 
@@ -91,7 +91,7 @@ def test_both_forms_together_are_a_usage_error() -> None:
 
 
 def test_bytes_that_are_no_utf8_are_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="the value of a is no UTF-8 text"):
+    with pytest.raises(UsageError, match="the value of a is not UTF-8 text"):
         read_arguments(tool(a={"type": "string"}), ["a=\udcff"], None)
 
 
@@ -104,14 +104,30 @@ def test_arguments_come_from_json_a_file_or_stdin(tmp_path: Any, monkeypatch: py
     assert read_arguments(tool(), [], "@-") == {"a": 2}
 
 
-@pytest.mark.parametrize(("text", "kind"), [("[1]", DataError), ("{", RecordError), ('{"a": NaN}', RecordError)])
-def test_arguments_that_are_no_json_object_are_bad_data(text: str, kind: type[DataError]) -> None:
-    with pytest.raises(kind):
-        read_arguments(tool(), [], text)
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": NaN}', "{query:", "{'query': 'Mateo'}"])
+def test_arguments_that_are_no_json_object_are_a_usage_error_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match="--arguments is not ") as caught:
+        read_arguments(tool(), ["Mateo}"], text)
+    assert caught.value.next_step.endswith("""--arguments '{"key": "value"}'""")
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": NaN}'])
+def test_a_file_without_a_json_object_is_bad_data(text: str, tmp_path: Any) -> None:
+    path = tmp_path / "call.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"call\.json is not ") as caught:
+        read_arguments(tool(), [], f"@{path}")
+    assert caught.value.next_step == 'it holds one JSON object, {"key": "value"}'
+
+
+def test_a_value_that_the_shell_split_is_shown_quoted() -> None:
+    with pytest.raises(UsageError, match="'Kiplagat' is not key=value") as caught:
+        read_arguments(tool(query={"type": "string"}), ["query=Mateo", "Kiplagat"], None)
+    assert caught.value.next_step == "quote a value that holds blanks, 'query=Mateo Kiplagat'; parameters: query"
 
 
 def test_a_file_that_is_no_utf8_is_bad_data(tmp_path: Any) -> None:
     path = tmp_path / "call.json"
     path.write_bytes(b'{"a": "\xff"}')
-    with pytest.raises(DataError, match="is no UTF-8 text"):
+    with pytest.raises(DataError, match="is not UTF-8 text"):
         read_arguments(tool(), [], f"@{path}")

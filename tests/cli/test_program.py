@@ -104,12 +104,12 @@ def test_messages_cannot_act_on_the_terminal(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "the following arguments are required: VERB"),
         (["lst"], "argument VERB: invalid choice: 'lst'"),
         (["list", "--colour"], "unrecognized arguments: --colour"),
         (["list", "--split", "dev"], "argument --split: invalid choice: 'dev'"),
-        (["call", "notes"], "the following arguments are required: TOOL"),
+        (["call"], "the following arguments are required: ENV"),
         (["call", "notes", "add", "--seed", "x"], "argument --seed: invalid int value: 'x'"),
+        (["demo", "--seed", str(2**63)], f"argument --seed: {2**63} is outside 64 bits"),
         (["call", "notes", "add", "a=1", "--nope"], "unrecognized arguments: --nope"),
         (["list", "extra"], "unrecognized arguments: extra"),
     ],
@@ -126,6 +126,18 @@ def test_a_wrong_command_line_is_2_in_text_and_json(
     error = envelope(capsys)["error"]
     assert error["type"] == "UsageError"
     assert error["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"), [([], "awm-hub"), (["help"], "awm-hub"), (["help", "list"], "awm-hub list")]
+)
+def test_whoever_asks_for_nothing_or_for_help_gets_help(
+    words: list[str], usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: {usage} [")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -180,6 +192,41 @@ def test_ctrl_c_leaves_with_130_and_no_traceback(slow_verb: list[str]) -> None:
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err == "awm-hub: interrupted\n"
+
+
+def test_ctrl_c_while_the_program_is_still_loading_is_quiet() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'awm_hub.cli.program':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from awm_hub.cli import main\n"
+        "sys.exit(main(['list']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "awm-hub: interrupted\n")
+
+
+def test_a_next_step_leads_to_the_dataset_and_revision_that_were_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = {
+        "awm-hub list": "awm-hub list --dataset 'my set' --revision v1",
+        "`awm-hub list` shows all": "`awm-hub list --dataset 'my set' --revision v1` shows all",
+        "awm-hub show x --tools; or ask": "awm-hub show x --tools --dataset 'my set' --revision v1; or ask",
+        "awm-hub show x --dataset y": "awm-hub show x --dataset y",
+        "awm-hub pack x": "awm-hub pack x",
+        "awm-hub call --help": "awm-hub call --help",
+        "look at awm-hub list": "look at awm-hub list",
+    }
+    for given, expected in steps.items():
+        raising(monkeypatch, errors.DataError("m", next_step=given))
+        main(["list", "--dataset", "my set", "--revision", "v1", "--json"])
+        assert envelope(capsys)["error"]["next"] == expected
+        main(["list", "--json"])
+        assert envelope(capsys)["error"]["next"] == given
 
 
 def test_a_closed_pipe_is_no_error() -> None:

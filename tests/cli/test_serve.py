@@ -2,8 +2,11 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -63,17 +66,33 @@ def test_a_random_token_is_told_once(notes_dataset: Path) -> None:
         assert ask(ready["url"], "GET", "/instances", token=ready["token"])[0] == 200
 
 
-@pytest.mark.parametrize(("number", "code", "ok"), [(signal.SIGTERM, 0, True), (signal.SIGINT, 130, False)])
-def test_a_signal_ends_the_server_with_its_exit_code(number: int, code: int, ok: bool, notes_dataset: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_and_the_exit_code_is_0(number: int, notes_dataset: Path) -> None:
     with serving("--dataset", str(notes_dataset)) as (process, ready):
         ask(ready["url"], "POST", "/instances", {"environment": "notes"})
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
-    assert process.returncode == code
-    found = json.loads(out)
-    assert found["ok"] is ok
-    assert not ok or found["data"] == {"url": ready["url"]}
-    assert "Traceback" not in err
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["data"] == {"url": ready["url"]}
+
+
+def test_without_json_the_server_shows_a_request_that_opens_an_instance(notes_dataset: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if k != "AWM_HUB_CONTROLLER_TOKEN"}
+    command = [*SERVE, "--port", "0", "--dataset", str(notes_dataset)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(6)]
+        url = lines[0].removeprefix(f"1 environment of {notes_dataset} at ").strip()
+        words = shlex.split("".join(lines[3:5]))
+        options = list(itertools.pairwise(words))
+        headers = dict(value.split(": ") for option, value in options if option == "-H")
+        (body,) = (json.loads(value) for option, value in options if option == "-d")
+        assert (words[:2], headers["Content-Type"]) == (["curl", f"{url}/instances"], "application/json")
+        assert ask(url, "POST", "/instances", body, headers["Authorization"].removeprefix("Bearer "))[0] == 201
+        assert lines[5] == "Ctrl-C stops the server\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("stopped\n", "")
+    assert process.returncode == 0
 
 
 def test_a_port_in_use_is_2_with_the_next_step(cli: Any, notes_dataset: Path) -> None:
@@ -85,10 +104,39 @@ def test_a_port_in_use_is_2_with_the_next_step(cli: Any, notes_dataset: Path) ->
     assert found["error"]["next"] == "--port 0 picks a free port"
 
 
-def test_task_without_stdio_is_refused(cli: Any) -> None:
-    code, _, err = cli("serve", "--task", "overdue")
+@pytest.mark.parametrize(("name", "value"), [("task", "overdue"), ("seed", "0")])
+def test_task_and_seed_without_stdio_are_refused(name: str, value: str, cli: Any) -> None:
+    code, _, err = cli("serve", f"--{name}", value)
     assert code == 2
-    assert err == "awm-hub: --task needs --stdio\n  next: over HTTP, POST /instances names the task\n"
+    assert err == f"awm-hub: --{name} needs --stdio\n  next: over HTTP, POST /instances names the {name}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--port 0", "--host ::1", "--single", "--capacity 1", "--idle-timeout 0", "--allowed-host a", "--port 1 --single"],
+)
+def test_options_that_stdio_would_ignore_are_refused(words: str, cli: Any) -> None:
+    options = " and ".join(word for word in words.split() if word.startswith("--"))
+    code, out, err = cli("serve", "--stdio", "notes", *words.split())
+    assert (code, out) == (2, "")
+    assert err == f"awm-hub: --stdio would ignore {options}\n  next: leave out {options}\n"
+
+
+def test_an_environment_without_stdio_is_answered_with_the_option(cli: Any, notes_dataset: Path) -> None:
+    code, _, err = cli("serve", "notes", "--dataset", str(notes_dataset))
+    assert code == 2
+    assert f"next: `awm-hub serve --stdio notes --dataset {notes_dataset}` serves one over stdio;" in err
+
+
+def test_a_damaged_dataset_is_noticed_before_anybody_is_served(cli: Any, notes_dataset: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(notes_dataset, tmp_path / "broken"))
+    shard = next((broken / "environments").glob("*.parquet"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 255
+    shard.write_bytes(data)
+    code, out, err = cli("serve", "--port", "0", "--dataset", str(broken))
+    assert (code, out) == (3, "")
+    assert err.startswith("awm-hub: environments/")
 
 
 def test_stdio_and_json_cannot_share_stdout(cli: Any) -> None:

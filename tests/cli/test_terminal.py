@@ -1,9 +1,12 @@
 import io
 import json
+import shlex
+import sys
+from pathlib import Path
 
 import pytest
 
-from awm_hub.cli.terminal import Console, OutputClosedError, clean, clean_line, json_text, table
+from awm_hub.cli.terminal import Console, OutputClosedError, clean, clean_line, counted, json_text, own_name, table
 
 
 def test_escape_sequences_and_bidi_overrides_are_shown_not_sent() -> None:
@@ -66,6 +69,44 @@ def test_colours_only_reach_a_terminal_that_wants_them(monkeypatch: pytest.Monke
     assert Console(is_json=False, out=io.StringIO()).style("x", "bold") == "x"
     monkeypatch.setenv("NO_COLOR", "1")
     assert Console(is_json=False, out=Terminal()).style("x", "bold") == "x"
+
+
+def test_prose_is_wrapped_on_a_terminal_only_and_ids_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "30")
+    text = "a shelf with well-known books\n" + "f" * 40 + "\x1b"
+    expected = "a shelf with well-known\n     books\n     " + "f" * 40 + "\\x1b"
+    assert Console(is_json=False, out=Terminal()).wrapped(text, indent=5) == expected
+    piped = "a shelf with well-known books\n     " + "f" * 40 + "\\x1b"
+    assert Console(is_json=False, out=io.StringIO()).wrapped(text, indent=5) == piped
+
+
+@pytest.mark.parametrize(
+    ("script", "on_path", "expected"),
+    [
+        ("/x/awm-hub", True, "awm-hub"),
+        ("{folder}/my bin/awm-hub", False, "'{folder}/my bin/awm-hub'"),
+        ("/x/awm_hub/__main__.py", False, "{python} -m awm_hub"),
+    ],
+)
+def test_the_program_names_itself_so_that_the_shell_finds_it(
+    script: str, on_path: bool, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "my bin" / "awm-hub"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    values = {"folder": str(tmp_path), "python": shlex.quote(sys.executable)}
+    monkeypatch.setenv("PATH", str(program.parent) if on_path else str(tmp_path))
+    monkeypatch.setattr("sys.argv", [script.format(**values)])
+    assert own_name() == expected.format(**values)
+
+
+def test_one_is_singular() -> None:
+    assert [counted(n, "row") for n in (0, 1, 2)] == ["0 rows", "1 row", "2 rows"]
 
 
 def test_a_reader_that_has_gone_is_told_apart_from_other_broken_pipes() -> None:

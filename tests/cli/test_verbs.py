@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from awm_hub.cli import reports
+from awm_hub.cli.terminal import own_name
 from awm_hub.environment import Environment
 from awm_hub.packing import write_dataset
 
@@ -64,6 +65,14 @@ def test_list_filters_by_category_and_split(options: list[str], ids: list[str], 
     _, found, _ = cli("list", "--json", "--dataset", three, *options)
     assert [e["id"] for e in found["data"]["environments"]] == ids
     assert found["data"]["total"] == 3
+
+
+def test_a_filter_that_keeps_nothing_names_what_there_is(cli: Any, three: str) -> None:
+    code, out, err = cli("list", "--category", "zoo", "--dataset", three)
+    assert (code, err) == (0, "")
+    assert "0 of 3 environments in" in out
+    assert "none is of that category and split. Known categories: " in out
+    assert out.endswith("; splits: test, train\n")
 
 
 def test_show_gives_an_overview(on_notes: Any) -> None:
@@ -208,6 +217,9 @@ def test_an_unknown_environment_leads_to_the_dataset_or_names_the_option(
         ("show notes --tool get_nte", "awm-hub show notes --tools"),
         ("show notes --task overdu", "awm-hub show notes"),
         ("call notes get_note note_id=1 --task overdu", "awm-hub show notes"),
+        ("call notes", "awm-hub show notes --tools"),
+        ("demo notes --task overdu", "awm-hub show notes"),
+        ("serve --stdio notes --task overdu", "awm-hub show notes"),
     ],
 )
 def test_an_unknown_tool_or_task_leads_to_the_same_dataset(
@@ -289,6 +301,17 @@ def test_new_pack_show_unpack_and_pack_again_give_the_same_row(cli: Any, tmp_pat
     assert hashes[0] == hashes[1]
 
 
+def test_unpacking_an_unknown_environment_leads_to_the_dataset_and_writes_nothing(
+    cli: Any, notes_dataset: Path, tmp_path: Path
+) -> None:
+    words = ("unpack", str(notes_dataset), "-o", str(tmp_path / "out"), "--only", "nots")
+    code, out, err = cli(*words)
+    assert (code, out) == (3, "")
+    step = f"`awm-hub list --dataset {notes_dataset}` shows all"
+    assert err == f"awm-hub: no environment named 'nots'. Did you mean 'notes'?\n  next: {step}\n"
+    assert not (tmp_path / "out").exists()
+
+
 def test_new_refuses_what_cannot_be_an_id(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = cli("new", "Ferry Port")
@@ -307,13 +330,14 @@ def test_pack_names_file_and_next_step_of_what_is_wrong(cli: Any, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_demo_goes_from_the_row_to_the_verdict(on_notes: Any) -> None:
+def test_demo_goes_from_the_row_to_the_verdict(on_notes: Any, notes_dataset: Path) -> None:
     code, out, err = on_notes("demo")
     assert (code, err) == (0, "")
     assert "notes: Notes" in out
     assert "An MCP client lists 6 tools" in out
     assert "COMPLETED" in out
-    assert " show notes --task" in out
+    assert f"\n   {own_name()} list --dataset {notes_dataset}\n" in out
+    assert f"\n   {own_name()} show notes --task " in out
 
 
 @pytest.mark.parametrize("task", ["overdue", "postpone_plumber", "jars_for_jam", "one_bulb_note"])

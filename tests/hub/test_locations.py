@@ -8,7 +8,7 @@ import pytest
 
 import awm_hub
 from awm_hub import packing
-from awm_hub.errors import DataError, SourceError
+from awm_hub.errors import DataError, SourceError, UsageError
 from awm_hub.hub.locations import shards
 
 REPO = "awm/envs-1k"
@@ -48,6 +48,7 @@ def load(tmp_path):
             timeout=60,
         )
         assert done.returncode == 0, done.stderr
+        run.stderr = done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     return run
@@ -87,7 +88,8 @@ def test_a_dataset_without_an_index_is_read_from_its_shards(loopback, load, writ
 def test_what_the_hub_does_not_have_is_a_remote_error(loopback, load):
     absent, revision = load(wanted("awm/absent"), wanted(REPO, "nope"), url=loopback.url)
     assert (absent["error"], absent["exit_code"]) == ("RemoteError", 5)
-    assert "there is no dataset awm/absent on the Hub, or it is private" in absent["message"]
+    message = "there is no folder awm/absent here, and the Hub has no dataset awm/absent, or it is private"
+    assert absent["message"].startswith(message)
     assert (revision["error"], revision["exit_code"]) == ("RemoteError", 5)
     assert "awm/envs-1k has no revision 'nope'" in revision["message"]
 
@@ -111,10 +113,34 @@ def test_a_shard_missing_from_the_cache_is_named_and_others_still_work(loopback,
     assert "environments/train-00000-of-00001.parquet is not in the cache" in missing["message"]
 
 
-@pytest.mark.slow
-def test_a_hub_that_does_not_answer_is_a_remote_error(load):
-    (found,) = load(wanted(REPO), url=NOWHERE)
-    assert (found["error"], found["exit_code"]) == ("RemoteError", 5)
+def test_a_hub_that_does_not_answer_is_a_remote_error_at_once_and_said_once(load):
+    started = time.monotonic()
+    paths = load(wanted(REPO), wanted(f"hf://datasets/{REPO}"), url=NOWHERE)
+    assert time.monotonic() - started < 10
+    assert [(found["error"], found["exit_code"]) for found in paths] == [("RemoteError", 5)] * 2
+    reached = f"the Hub did not give {REPO}: index.parquet ([Errno 111] Connection refused)"
+    assert [found["message"].splitlines()[0] for found in paths] == [
+        f"there is no folder {REPO} here, and {reached}",
+        reached,
+    ]
+    assert load.stderr == ""
+
+
+@pytest.mark.parametrize("source", [None, "."])
+def test_a_local_dataset_has_no_revisions(source, dataset, monkeypatch):
+    monkeypatch.chdir(dataset)
+    with pytest.raises(UsageError, match="has no revisions: it is on this machine"):
+        awm_hub.load(source, revision="main")
+
+
+def test_two_revisions_that_disagree_are_a_usage_error():
+    with pytest.raises(UsageError, match="and the revision 'main' disagree"):
+        awm_hub.load(f"hf://datasets/{REPO}@v1", revision="main")
+
+
+def test_a_dataset_without_a_name_is_a_usage_error():
+    with pytest.raises(UsageError, match="the dataset has an empty name"):
+        awm_hub.load("")
 
 
 def test_a_folder_of_the_same_name_that_is_no_dataset_is_not_mistaken_for_one(tmp_path, monkeypatch):

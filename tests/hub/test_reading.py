@@ -33,7 +33,9 @@ def damaged(dataset, change):
     ],
 )
 def test_a_damaged_file_is_reported_by_its_name(dataset, change):
-    with pytest.raises(RecordError, match=f"{SHARD} is no readable Parquet file: .*\n  next: fetch or pack") as caught:
+    with pytest.raises(
+        RecordError, match=f"{SHARD} is not a readable Parquet file: .*\n  next: fetch or pack"
+    ) as caught:
         read(damaged(dataset, change))
     assert caught.value.exit_code == 3
 
@@ -204,8 +206,8 @@ def verifier(**changes):
     [
         ("tools", tool(input_schema='{"a":' * 100 + "1" + "}" * 100), LimitError, "nested deeper than 64"),
         ("tools", tool(input_schema="[]"), RecordError, "a JSON object is expected"),
-        ("tools", tool(input_schema='{"a":NaN}'), RecordError, "NaN is no JSON value"),
-        ("tools", tool(input_schema="{"), RecordError, "no valid JSON"),
+        ("tools", tool(input_schema='{"a":NaN}'), RecordError, "NaN is not a JSON value"),
+        ("tools", tool(input_schema="{"), RecordError, "not valid JSON"),
         ("tools", tool(input_schema=None), RecordError, "breaks the format"),
         ("tools", tool(input_schema='"' + "x" * (8 * 2**20) + '"'), LimitError, "longer than 8388608 bytes"),
         ("tools", tool(name="rm -rf /"), RecordError, "bad tool name 'rm -rf /'"),
@@ -216,7 +218,7 @@ def verifier(**changes):
         ("tasks", task() * 2, RecordError, "repeated task id"),
         ("tasks", task(kind="steal"), RecordError, "kind of a task is 'steal'"),
         ("tasks", task(answer_order="none"), RecordError, "answer_order of a task is 'none'"),
-        ("tasks", task(answer="1" + "0" * 5000), RecordError, "no valid JSON"),
+        ("tasks", task(answer="1" + "0" * 5000), RecordError, "not valid JSON"),
         ("tasks", task(solution='{"tool":"x"}'), RecordError, "a list of calls is expected"),
         ("tasks", task(solution='["x"]'), RecordError, "breaks the format"),
         ("tasks", task(solution='[{"tool":"x","arguments":[]}]'), RecordError, "a JSON object is expected"),
@@ -242,7 +244,7 @@ def test_text_that_is_no_utf8_is_refused(one_file):
         code = pa.array([b"\xff\xfe"], pa.binary()).view(pa.string())
         return table.set_column(table.schema.get_field_index("code"), "code", code)
 
-    with pytest.raises(RecordError, match=r"one\.parquet is no readable Parquet file: .*utf-8"):
+    with pytest.raises(RecordError, match=r"one\.parquet is not a readable Parquet file: .*utf-8"):
         read(one_file(change))
 
 

@@ -203,3 +203,8 @@ def test_judging_works_synchronously(environment: Environment) -> None:
     with awm_hub.launch(environment, task="add") as instance:
         instance.call_tool(*ADD_MILK)
         assert awm_hub.judge(instance.trajectory()).outcome is Outcome.COMPLETED
+
+
+async def test_an_answer_in_prose_is_told_why_it_was_not_read(environment: Environment) -> None:
+    verdict = await judge_async(await attempt(environment, "count", [READ], "There are 2 notes."))
+    assert verdict.reasoning.startswith("the database is right, but no answer was found: ")

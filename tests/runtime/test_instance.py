@@ -44,7 +44,8 @@ def list_notes(db: sqlite3.Connection) -> list:
 def draw(db: sqlite3.Connection) -> list:
     """Random values of every kind."""
     from_sql = db.execute("SELECT random(), hex(randomblob(4))").fetchone()
-    return [random.random(), random.Random().random(), secrets.token_hex(4), str(uuid.uuid4()), str(uuid.uuid1()), *from_sql]
+    drawn = [random.random(), random.Random().random(), secrets.token_hex(4)]
+    return [*drawn, str(uuid.uuid4()), str(uuid.uuid1()), *from_sql]
 
 
 def refuse(db: sqlite3.Connection, how: str) -> None:

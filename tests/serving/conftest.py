@@ -108,6 +108,12 @@ def made() -> Environment:
     return dataclasses.replace(found, title="Notes", description="A notebook.", rules="Be brief.", tools=tuple(tools))
 
 
+@pytest.fixture
+def briefing() -> str:
+    """What a client is told about `made`."""
+    return "Notes\n\nA notebook.\n\nRules:\nBe brief.\n\nIt is Monday, 2 March 2026, 09:00 (UTC)."
+
+
 @pytest.fixture(scope="session")
 def environments(made: Environment) -> dict[str, Environment]:
     other = sync.run(make_environment, CODE.replace("Texts of all notes.", "All texts."), notes_request(CODE))

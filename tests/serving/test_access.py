@@ -53,7 +53,7 @@ def test_the_wildcard_address_allows_no_name_of_its_own() -> None:
 
 
 def test_an_allowed_host_that_is_no_name_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no host name"):
+    with pytest.raises(UsageError, match="not a host name"):
         build_app({}, settings=ServerSettings(allowed_hosts=("http://tools.example/",)))
 
 

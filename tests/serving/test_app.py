@@ -87,6 +87,20 @@ async def test_an_instance_without_a_task_is_not_judged_and_stays_open(
     assert not (await call(stranger, instance, "list_notes"))["isError"]
 
 
+async def test_a_request_without_a_body_says_what_to_send(opened: Opened, controller: httpx.AsyncClient) -> None:
+    instance = await opened(task="add_third")
+    for path, fields in (("/instances", '{"environment":"…","seed":"…","task":"…"}'), ("judge", '{"answer":"…"}')):
+        url = path if path.startswith("/") else f"/instances/{instance['id']}/{path}"
+        response = await controller.post(url)
+        assert response.status_code == 400
+        assert response.json()["error"] == {
+            "type": "UsageError",
+            "message": "the request has no body",
+            "next": f"send a JSON object, {fields}, with Content-Type: application/json",
+        }
+    assert (await controller.post(f"/instances/{instance['id']}/judge", json={})).status_code == 200
+
+
 async def test_a_closed_instance_is_unknown_to_agent_and_controller(
     opened: Opened, controller: httpx.AsyncClient, stranger: httpx.AsyncClient
 ) -> None:
@@ -128,14 +142,14 @@ async def test_health_needs_no_token_and_counts(opened: Opened, stranger: httpx.
         ({"environment": "../made"}, 404, "no environment named '../made'. Did you mean 'made'?"),
         ({"environment": "made", "task": "add_thrd"}, 404, "no task named 'add_thrd'. Did you mean 'add_third'?"),
         ({}, 400, "'environment' is missing"),
-        ({"environment": 3}, 400, "'environment' is no text"),
-        ({"environment": "made", "seed": "1"}, 400, "'seed' is no integer"),
-        ({"environment": "made", "seed": True}, 400, "'seed' is no integer"),
+        ({"environment": 3}, 400, "'environment' is not text"),
+        ({"environment": "made", "seed": "1"}, 400, "'seed' is not an integer"),
+        ({"environment": "made", "seed": True}, 400, "'seed' is not an integer"),
         ({"environment": "made", "seed": 2**63}, 400, "'seed' is outside 64 bits"),
         ({"environment": "\ud800"}, 400, "'environment' holds half a character (a lone surrogate)"),
         ({"environment": "made", "tsak": "x"}, 400, "unknown field 'tsak'"),
         ({"environment": "m" * 201}, 400, "'environment' is too long"),
-        (["made"], 400, "the body is no JSON object"),
+        (["made"], 400, "the body is not a JSON object"),
     ],
 )
 async def test_a_wrong_request_says_what_is_wrong(

@@ -40,13 +40,15 @@ async def test_the_toolset_is_published_as_it_is(opened: Opened, connect: Any, m
         Draft202012Validator.check_schema(tool["inputSchema"])
 
 
-async def test_the_client_is_told_what_the_environment_is(opened: Opened, stranger: httpx.AsyncClient) -> None:
+async def test_the_client_is_told_what_the_environment_is(
+    opened: Opened, stranger: httpx.AsyncClient, briefing: str
+) -> None:
     initialize = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}
     plain, with_task = await opened(), await opened(task="add_third")
     told = [(await stranger.post(i["url"], json=message)).json()["result"] for i in (plain, with_task)]
     assert told[0]["serverInfo"]["name"] == "awm-hub"
-    assert told[0]["instructions"] == "Notes\n\nA notebook.\n\nRules:\nBe brief."
+    assert told[0]["instructions"] == briefing
     assert told[1]["instructions"].endswith("\n\nTask:\nAdd the note 'third'.")
 
 

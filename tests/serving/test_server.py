@@ -66,7 +66,7 @@ def serve(dataset: Path, tmp_path: Path) -> Serve:
 
 @pytest.mark.parametrize(
     ("number", "code", "answer"),
-    [(signal.SIGTERM, 0, {"ok": True}), (signal.SIGINT, 130, None), (signal.SIGKILL, -9, None)],
+    [(signal.SIGTERM, 0, {"ok": True}), (signal.SIGINT, 0, {"ok": True}), (signal.SIGKILL, -9, None)],
 )
 def test_however_it_ends_the_server_leaves_no_process_socket_or_file(
     serve: Serve, number: signal.Signals, code: int, answer: dict[str, Any] | None
@@ -125,10 +125,23 @@ def test_a_port_in_use_is_a_usage_error_that_names_the_way_out(environments: dic
     assert refused.value.next_step == "--port 0 picks a free port"
 
 
-@pytest.mark.parametrize("settings", [{"host": "192.0.2.1"}, {"host": "no such host"}, {"port": 70000}, {"port": -1}])
-def test_an_address_that_cannot_be_bound_is_a_usage_error(settings: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="cannot listen on"):
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"host": "192.0.2.1"}, "this machine has no such address"),
+        ({"host": "no such host"}, "Name or service not known"),
+        ({"port": 70000}, "no such port"),
+        ({"port": -1}, "no such port"),
+    ],
+)
+def test_an_address_that_cannot_be_bound_is_a_usage_error(settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=rf"cannot listen on .*: {reason}"):
         listening_socket(ServerSettings(**settings))
+
+
+def test_an_idle_timeout_below_zero_is_told_apart_from_none() -> None:
+    with pytest.raises(UsageError, match="an idle timeout of -1 seconds is too short"):
+        ServerSettings(idle_timeout_s=-1)
 
 
 def test_the_socket_is_one_that_gets_no_delay() -> None:

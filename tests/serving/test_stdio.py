@@ -56,7 +56,9 @@ def text(answer: Frame) -> str:
     return found
 
 
-def test_everything_asked_before_the_end_of_input_is_answered_once(exchange: Callable[..., dict[Any, Any]]) -> None:
+def test_everything_asked_before_the_end_of_input_is_answered_once(
+    exchange: Callable[..., dict[Any, Any]], briefing: str
+) -> None:
     answers = exchange(
         INITIALIZE,
         INITIALIZED,
@@ -65,7 +67,7 @@ def test_everything_asked_before_the_end_of_input_is_answered_once(exchange: Cal
         call(20, "list_notes"),
     )
     assert set(answers) == {0, 1, *range(10, 21)}
-    assert answers[0]["result"]["instructions"] == "Notes\n\nA notebook.\n\nRules:\nBe brief."
+    assert answers[0]["result"]["instructions"] == briefing
     assert len(answers[1]["result"]["tools"]) == 8
     assert json.loads(text(answers[20])) == ["first", "second", *map(str, range(10))]
 
@@ -107,6 +109,12 @@ def test_lines_that_are_no_message_are_refused_and_the_session_goes_on(
     assert json.loads(text(answers[1])) == ["first", "second"]
 
 
+def test_a_client_that_forgets_to_initialize_is_told_so(exchange: Callable[..., dict[Any, Any]]) -> None:
+    answers = exchange({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, INITIALIZE, call(2, "list_notes"))
+    assert answers[1]["error"] == {"code": -32600, "message": "send initialize before tools/list"}
+    assert json.loads(text(answers[2])) == ["first", "second"]
+
+
 def test_a_task_and_a_seed_can_be_chosen(exchange: Callable[..., dict[Any, Any]]) -> None:
     answers = exchange(INITIALIZE, options=("--task", "add_third", "--seed", "3"))
     assert answers[0]["result"]["instructions"].endswith("Task:\nAdd the note 'third'.")
@@ -124,9 +132,7 @@ def test_what_cannot_be_served_is_said_on_stderr_alone(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGKILL, -9), (None, 0)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9), (None, 0)])
 def test_however_it_ends_nothing_is_left(command: list[str], number: signal.Signals | None, code: int) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
