@@ -2,7 +2,8 @@
 
 from awm_hub.hub import load
 from awm_hub.judging import judge_async as judge
-from awm_hub.runtime.instance import Instance, launch
+from awm_hub.runtime.instance import Instance
+from awm_hub.runtime.launching import launch
 from awm_hub.runtime.pool import InstancePool, LocalPool, PoolCall
 
 __all__ = ["Instance", "InstancePool", "LocalPool", "PoolCall", "judge", "launch", "load"]

@@ -16,7 +16,7 @@ from awm_hub.environment import Environment, Task
 from awm_hub.errors import JudgeError, RecordError, SandboxError, UnknownNameError, UsageError
 from awm_hub.judging.answers import NoAnswer, answer_matches, given_answer
 from awm_hub.runtime import jobs, pages
-from awm_hub.runtime.instance import launch
+from awm_hub.runtime.launching import launch
 from awm_hub.runtime.sync import run
 from awm_hub.trajectory import Evidence, Outcome, StateDiff, Trajectory, Verdict
 

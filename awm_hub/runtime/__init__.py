@@ -5,9 +5,9 @@ sealed forks for everything else that touches a row: image builds, verifiers, da
 runs, or is opened by SQLite, in the host; `awm_hub.sandbox` is what runs on the other side.
 """
 
-from awm_hub.runtime.instance import Snapshot
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.pool import InstancePool, PoolUsage
+from awm_hub.runtime.states import Snapshot
 from awm_hub.runtime.sync import Instance, launch
 from awm_hub.runtime.syncpool import LocalPool, PoolCall
 

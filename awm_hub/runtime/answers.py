@@ -9,7 +9,9 @@ about its own results.
 import re
 from typing import Any
 
+from awm_hub.runtime import builds
 from awm_hub.sandbox import frames
+from awm_hub.trajectory import RESULT_TYPES
 
 MAX_ITEMS = 500_000
 _SMALL_BYTES = 64 * 2**10
@@ -122,3 +124,18 @@ def _is_summary(value: Any) -> bool:
         return False
     counts = value.get("row_counts")
     return isinstance(counts, dict) and all(isinstance(k, str) and type(n) is int for k, n in counts.items())
+
+
+def is_call_answer(found: Any) -> bool:
+    """Whether what a worker sent is an answer to a call at all: code of the row ran there."""
+    return (
+        isinstance(found, dict)
+        and found.get("type") in RESULT_TYPES
+        and isinstance(found.get("value"), str | None)
+        and isinstance(found.get("code"), str | None)
+        and isinstance(found.get("message"), str)
+        and isinstance(found.get("changed"), bool)
+        and isinstance(found.get("coerced"), list)
+        and isinstance(found.get("seconds"), float)
+        and (found.get("image") is None or builds.is_image(found["image"]))
+    )

@@ -10,142 +10,24 @@ import contextlib
 import hashlib
 import time
 import uuid
-from collections.abc import Coroutine, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from awm_hub.canonical import from_json, to_json
-from awm_hub.environment import Environment, Task, ToolSpec
+from awm_hub.environment import Task, ToolSpec
 from awm_hub.errors import EpisodeError, RecordError, SandboxError, UsageError, WorkerError
-from awm_hub.runtime import builds, jobs, pages
-from awm_hub.runtime.limits import Limits, Options
+from awm_hub.runtime import answers, builds, jobs, pages
 from awm_hub.runtime.processes import OperationError, unbroken
-from awm_hub.runtime.tiers import choose_tier
-from awm_hub.runtime.workers import Hosting, Worker, Workers, current_workers
-from awm_hub.trajectory import RESULT_TYPES, StateDiff, Step, ToolResult, Trajectory
+from awm_hub.runtime.states import LoggedCall, Snapshot
+from awm_hub.runtime.workers import Hosting, Worker, Workers
+from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
 
 _LOGGED_CALLS = 64
 """Calls to repeat at most when an instance is rebuilt; then its state is fetched and kept instead."""
 _REBUILDS = 5
 """Attempts to rebuild an instance in one process after another."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """An instance's whole state at one moment: database, clock and randomness, and the steps that led there."""
-
-    environment_hash: str
-    task_id: str | None
-    delta: str = field(repr=False)
-    """Database against the task's initial image: `awm_hub.runtime.pages`."""
-    calls_count: int
-    state_version: int
-    steps: tuple[Step, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LoggedCall:
-    """A call that changed the database, to be repeated when the instance is rebuilt."""
-
-    calls_count: int
-    tool: str
-    arguments: str
-    ending: tuple[str, str | None]
-    """Type and code of the result, which repeating it must give again."""
-
-
-class Launching:
-    """A launch under way: `await` it for the instance, or use it in `async with`, which closes the instance."""
-
-    def __init__(self, work: Coroutine[Any, Any, "Instance"]) -> None:
-        self._work = work
-        self._instance: Instance | None = None
-
-    def __await__(self) -> Generator[Any, None, "Instance"]:
-        return self._work.__await__()
-
-    async def __aenter__(self) -> "Instance":
-        self._instance = await self._work
-        return self._instance
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._instance is not None:
-            await self._instance.close()
-
-
-def launch(
-    environment: Environment,
-    *,
-    task: str | None = None,
-    seed: int = 0,
-    trust_remote_code: bool = False,
-    limits: Limits | None = None,
-    options: Options | None = None,
-    revision: str | None = None,
-    workers: Workers | None = None,
-) -> Launching:
-    """Make an environment live.
-
-    Args:
-        environment: The environment.
-        task: Id or last part of the id of one of its tasks; its setup statements are applied.
-        seed: Seeds Python's and SQL's randomness.
-        trust_remote_code: Run without a seal where this machine cannot seal a process.
-        limits: What calls may use.
-        options: Deviations from strict behaviour, recorded in the trajectory.
-        revision: Dataset revision to record in the trajectory.
-        workers: Where to host it; default: the workers of the running loop.
-
-    Raises:
-        UsageError: an argument is not what it should be.
-        UnknownNameError: there is no such task.
-        CapacityError: the workers have no room.
-        SealError: this machine cannot seal, and the code is not trusted.
-        LoadError: the code does not load, or a setup statement fails.
-    """
-    _check_arguments(environment, task, seed)
-    limits, options = limits or Limits(), options or Options()
-    return Launching(_launch(environment, task, seed, trust_remote_code, limits, options, revision, workers))
-
-
-def _check_arguments(environment: Any, task: Any, seed: Any) -> None:
-    if not isinstance(environment, Environment):
-        raise UsageError(
-            f"launch takes an Environment, not {type(environment).__name__}", next_step="awm_hub.load()['an id']"
-        )
-    if not isinstance(task, str | None):
-        raise UsageError(f"a task is named by its id, not by a {type(task).__name__}", next_step="task=task.id")
-    if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
-        raise UsageError(f"the seed {seed!r} is not an integer of 64 bits", next_step="choose a smaller one")
-
-
-async def _launch(
-    environment: Environment,
-    task: str | None,
-    seed: int,
-    trust_remote_code: bool,
-    limits: Limits,
-    options: Options,
-    revision: str | None,
-    workers: Workers | None,
-) -> "Instance":
-    chosen = environment.task(task) if task is not None else None
-    tier = await choose_tier(options.tier, trust_remote_code=trust_remote_code, environment=environment)
-    image = environment.database
-    if chosen is not None and chosen.setup:
-        image = await jobs.prepare_image(image, chosen.setup, environment.clock, trust_remote_code=tier == "process")
-    hosting = Hosting(environment=environment, limits=limits, options=options, tier=tier)
-    hosts = workers if workers is not None else current_workers()
-    instance = Instance(hosting, hosts, task=chosen, seed=seed, image=image, revision=revision)
-    try:
-        await instance.reset()
-    except BaseException:
-        await instance.close()
-        raise
-    return instance
 
 
 class Instance:
@@ -177,7 +59,7 @@ class Instance:
         self._initial = image
         self._image_key = hashlib.sha256(image).hexdigest()
         self._base = (image, 0)
-        self._log: list[_LoggedCall] = []
+        self._log: list[LoggedCall] = []
         self._steps: tuple[Step, ...] = ()
         self._calls_count = self._state_version = 0
         self._generation = -1
@@ -410,7 +292,7 @@ class Instance:
 
     def _take(self, found: Any, name: str, text: str) -> ToolResult:
         """Turn a worker's untrusted answer into a result, and note what it did to the state."""
-        if not _is_answer(found):
+        if not answers.is_call_answer(found):
             self._generation = -1
             return ToolResult(type="fault", code="protocol", message="the worker gave no answer to a call")
         if found["type"] != "invalid_call" or found["changed"]:
@@ -438,7 +320,7 @@ class Instance:
             self._base, self._log = (found["image"], self._calls_count), []
         else:
             ending = (found["type"], found["code"])
-            self._log.append(_LoggedCall(calls_count=self._calls_count, tool=name, arguments=text, ending=ending))
+            self._log.append(LoggedCall(calls_count=self._calls_count, tool=name, arguments=text, ending=ending))
 
     async def _request(self, op: str, **fields: Any) -> Any:
         """One request about this instance, in whatever process holds it by then."""
@@ -506,7 +388,7 @@ class Instance:
             await self._repeat(call)
         self._generation = generation
 
-    async def _repeat(self, call: _LoggedCall) -> None:
+    async def _repeat(self, call: LoggedCall) -> None:
         found = await self._worker.request(
             "call",
             instance=self._name,
@@ -515,7 +397,7 @@ class Instance:
             calls_count=call.calls_count,
             is_repeated=True,
         )
-        if not _is_answer(found) or (found["type"], found["code"]) != call.ending:
+        if not answers.is_call_answer(found) or (found["type"], found["code"]) != call.ending:
             raise WorkerError(f"repeating {call.tool} ended in another way than before", reason="protocol")
 
     async def _export(self) -> bytes:
@@ -527,21 +409,6 @@ class Instance:
             return builds.image_of(found)
         except (KeyError, TypeError, ValueError) as error:
             raise WorkerError("the worker exported no database", reason="protocol") from error
-
-
-def _is_answer(found: Any) -> bool:
-    """Whether what a worker sent is an answer to a call at all: code of the row ran there."""
-    return (
-        isinstance(found, dict)
-        and found.get("type") in RESULT_TYPES
-        and isinstance(found.get("value"), str | None)
-        and isinstance(found.get("code"), str | None)
-        and isinstance(found.get("message"), str)
-        and isinstance(found.get("changed"), bool)
-        and isinstance(found.get("coerced"), list)
-        and isinstance(found.get("seconds"), float)
-        and (found.get("image") is None or builds.is_image(found["image"]))
-    )
 
 
 def _as_text(arguments: Any) -> str | ToolResult:

@@ -18,7 +18,8 @@ from typing import Any, Protocol, Self
 from awm_hub.environment import Environment
 from awm_hub.errors import CapacityError, UnknownNameError, UsageError
 from awm_hub.runtime import batches
-from awm_hub.runtime.instance import Instance, launch
+from awm_hub.runtime.instance import Instance
+from awm_hub.runtime.launching import launch
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.workers import Workers
 from awm_hub.trajectory import ToolResult

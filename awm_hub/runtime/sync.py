@@ -14,8 +14,9 @@ from typing import Any, Self, TypeVar
 from awm_hub.environment import Environment, Task, ToolSpec
 from awm_hub.errors import UsageError
 from awm_hub.runtime import instance as core
-from awm_hub.runtime.instance import Snapshot
+from awm_hub.runtime import launching
 from awm_hub.runtime.limits import Limits, Options
+from awm_hub.runtime.states import Snapshot
 from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
 
 T = TypeVar("T")
@@ -226,4 +227,4 @@ def launch(
 
 
 async def _launched(*arguments: Any, **settings: Any) -> core.Instance:
-    return await core.launch(*arguments, **settings)
+    return await launching.launch(*arguments, **settings)
