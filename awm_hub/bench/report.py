@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from awm_hub.bench.figures import Figure
+from awm_hub.runtime.processes import zygote
 
 _COMPARED = ("new instance", "reset", "call", "memory per instance")
 
@@ -78,6 +79,7 @@ def describe_machine() -> dict[str, Any]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
+        "sandbox": "sealed" if zygote().can_seal() else "process",
         **{name: version(name) for name in ("fastapi", "sqlalchemy", "mcp")},
     }
 
