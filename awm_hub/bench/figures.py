@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+_LOOKED_AT = 10
+
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
@@ -38,12 +40,15 @@ class Meter:
 
     async def repeat(self, count: int, work: Callable[[], Awaitable[object]]) -> "Meter":
         """Do the work so many times."""
-        before = self._cpu()
-        for _ in range(count):
-            started = time.perf_counter()
-            await work()
-            self.times.append(time.perf_counter() - started)
-        self.cpu_s += self._cpu() - before
+        # processes may end within a repetition, with what they used: slow ones are looked at each time
+        parts = [1] * count if count <= _LOOKED_AT else [count]
+        for part in parts:
+            before = self._cpu()
+            for _ in range(part):
+                started = time.perf_counter()
+                await work()
+                self.times.append(time.perf_counter() - started)
+            self.cpu_s += sum(used - before.get(pid, 0.0) for pid, used in self._cpu().items())
         return self
 
     def figure(self, name: str, way: str, environment: str, note: str = "") -> Figure:
@@ -61,8 +66,9 @@ class Meter:
             note=note,
         )
 
-    def _cpu(self) -> float:
-        return time.process_time() + sum(cpu_seconds(pid) for pid in self.pids())
+    def _cpu(self) -> dict[int, float]:
+        """CPU time so far by process, this one as 0."""
+        return {0: time.process_time(), **{pid: cpu_seconds(pid) for pid in self.pids()}}
 
 
 def cpu_seconds(pid: int) -> float:

@@ -43,7 +43,7 @@ class BenchReport:
                 mine = _nearest(ours, figure.count)
                 if mine is None:
                     continue
-                label = name if name in ("reset", "call") else f"{name}, {figure.count} at once"
+                label = name if name == "reset" else f"{name}, {figure.count} at once"
                 if name == "memory per instance":
                     label += f" (ours at {mine.count})"
                 yield label, figure.value / mine.value
