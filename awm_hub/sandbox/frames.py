@@ -76,19 +76,3 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytearray:
             raise EOFError
         done += count
     return buffer
-
-
-def take(buffer: bytearray) -> dict[str, Any] | None:
-    """Take the first message from a buffer (host side); None while it is not complete.
-
-    Raises:
-        FrameError: what is in the buffer is no frame.
-    """
-    if len(buffer) < _LENGTH.size:
-        return None
-    end = _LENGTH.size + frame_length(buffer[: _LENGTH.size])
-    if len(buffer) < end:
-        return None
-    message = decode(buffer[_LENGTH.size : end])
-    del buffer[:end]
-    return message
