@@ -82,6 +82,12 @@ class UpstreamInstance:
             raise SandboxError(f"the upstream way answered {str(found)[:300]}")
         return str(found["result"]["content"][0]["text"])
 
+    async def time_endpoint(self, tool: str, arguments: dict[str, Any], repeat: int) -> list[float]:
+        """Seconds that the tool's own function takes, called so many times without any tool layer."""
+        wanted = {"tool": tool, "arguments": arguments, "repeat": repeat}
+        response = await self._client.post(f"http://127.0.0.1:{self._port}/endpoint", json=wanted)
+        return [float(seconds) for seconds in response.raise_for_status().json()]
+
     def stop(self) -> None:
         """End the process."""
         if self._process is not None:
@@ -160,6 +166,9 @@ async def figures(subject: Subject, *, count: int, repeat: int) -> AsyncIterator
         )
         if count == 1:
             instance = live.instances[0]
+            alone = Meter(live.pids)
+            alone.times = await instance.time_endpoint(tool, arguments, repeat)
+            yield replace(figure("the endpoint alone", alone, "its function, without tool layer and HTTP"), cpu=None)
 
             async def reset() -> None:
                 instance.stop()

@@ -7,8 +7,10 @@ description; nothing of it is used anywhere else.
 """
 
 import contextlib
+import inspect
 import re
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from awm_hub.bench.client import httpx
@@ -46,12 +48,25 @@ def _with_tools(app: Any) -> Starlette:
     async def healthy(_request: Request) -> Response:
         return PlainTextResponse("ok")
 
+    async def timed(request: Request) -> Response:
+        """Seconds that a tool's endpoint takes when it is called as a function: what its own code costs."""
+        wanted = await request.json()
+        endpoint = next(r.endpoint for r in app.routes if getattr(r, "operation_id", None) == wanted["tool"])
+        times = []
+        for _ in range(wanted["repeat"]):
+            started = time.perf_counter()
+            found = endpoint(**wanted["arguments"])
+            if inspect.isawaitable(found):
+                await found
+            times.append(time.perf_counter() - started)
+        return JSONResponse(times)
+
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with manager.run():
             yield
 
-    routes = [Route("/health", healthy), Mount("/mcp", app=manager.handle_request)]
+    routes = [Route("/health", healthy), Route("/endpoint", timed, methods=["POST"]), Mount("/mcp", app=manager.handle_request)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
 from awm_hub.errors import WorkerError
-from awm_hub.runtime.instance import Instance, _as_text
+from awm_hub.runtime.instance import Instance, _as_text, _Call
 from awm_hub.runtime.processes import OperationError, unbroken
 from awm_hub.trajectory import ToolResult
 
@@ -93,5 +93,5 @@ async def _exchange(sent: Sequence[tuple[Item, str]]) -> list[Any] | None:
 
 
 async def _one(item: Item) -> ToolResult:
-    result = await item.instance._call(item.tool, item.arguments)
+    result = await item.instance._call(_Call(item.tool, item.arguments))
     return item.instance._record(item.tool, item.arguments, item.thought, result)

@@ -10,24 +10,36 @@ import contextlib
 import hashlib
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Task, ToolSpec
 from awm_hub.errors import EpisodeError, RecordError, SandboxError, UsageError, WorkerError
 from awm_hub.runtime import answers, builds, jobs, pages
-from awm_hub.runtime.processes import OperationError, unbroken
+from awm_hub.runtime.processes import OperationError, Pending
 from awm_hub.runtime.states import LoggedCall, Snapshot
 from awm_hub.runtime.workers import Hosting, Worker, Workers
 from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
 
+T = TypeVar("T")
 _LOGGED_CALLS = 64
 """Calls to repeat at most when an instance is rebuilt; then its state is fetched and kept instead."""
 _REBUILDS = 5
 """Attempts to rebuild an instance in one process after another."""
+
+
+class _Call:
+    """A call under way."""
+
+    def __init__(self, tool: str, arguments: Mapping[str, Any] | None, thought: str | None = None) -> None:
+        self.tool, self.thought = tool, thought
+        self.arguments: Mapping[str, Any] = {} if arguments is None else arguments
+        self.text = _as_text(self.arguments)
+        self.started = time.perf_counter()
+        self.pending: Pending | None = None
 
 
 class Instance:
@@ -60,7 +72,7 @@ class Instance:
         self._image_key = hashlib.sha256(image).hexdigest()
         self._base = (image, 0)
         self._log: list[LoggedCall] = []
-        self._steps: tuple[Step, ...] = ()
+        self._steps: list[Step] = []
         self._calls_count = self._state_version = 0
         self._generation = -1
         self._coercions: list[dict[str, Any]] = []
@@ -80,7 +92,7 @@ class Instance:
     @property
     def steps(self) -> tuple[Step, ...]:
         """What has been called since the last reset, with the results."""
-        return self._steps
+        return tuple(self._steps)
 
     def list_tools(self) -> tuple[ToolSpec, ...]:
         """The toolset."""
@@ -96,24 +108,47 @@ class Instance:
         Raises:
             EpisodeError: the instance is closed or its episode has ended.
         """
-        return await unbroken(self._call_and_record(name, arguments or {}, thought))
+        call = _Call(name, arguments, thought)
+        return await self._alone(lambda: self._carry_out(call))
 
-    async def _call_and_record(self, name: str, arguments: Mapping[str, Any], thought: str | None) -> ToolResult:
-        async with self._lock:
-            self.check_running()
-            return self._record(name, arguments, thought, await self._call(name, arguments))
+    async def _alone(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do some work while nothing else happens to the instance.
+
+        When the caller is cancelled, the work is taken up again in the background: it has to go on from where it was.
+        """
+        is_mine = False
+        try:
+            is_mine = await self._lock.acquire()
+            done = await work()
+        except asyncio.CancelledError:
+            asyncio.ensure_future(self._rest(work, is_mine)).add_done_callback(_heard)
+            raise
+        except BaseException:
+            self._lock.release()
+            raise
+        self._lock.release()
+        return done
+
+    async def _rest(self, work: Callable[[], Coroutine[Any, Any, Any]], is_mine: bool) -> None:
+        """What is left of some work, in possession of the lock or not yet."""
+        if not is_mine:
+            await self._lock.acquire()
+        try:
+            await work()
+        finally:
+            self._lock.release()
 
     def _record(self, name: str, arguments: Mapping[str, Any], thought: str | None, result: ToolResult) -> ToolResult:
         version = self._state_version
         step = Step(tool=name, arguments=arguments, result=result, state_version=version, thought=thought)
-        self._steps = (*self._steps, step)
+        self._steps.append(step)
         return result
 
     async def reset(self) -> None:
         """Back to the task's initial state: database, clock, randomness and steps."""
         async with self._lock:
             self._check_open()
-            self._base, self._log, self._steps = (self._initial, 0), [], ()
+            self._base, self._log, self._steps = (self._initial, 0), [], []
             self._calls_count = self._state_version = 0
             self._coercions, self.answer, self.is_ended = [], None, False
             await self._begin_anew()
@@ -129,7 +164,7 @@ class Instance:
                 delta=pages.delta(self._initial, image),
                 calls_count=self._calls_count,
                 state_version=self._state_version,
-                steps=self._steps,
+                steps=self.steps,
             )
 
     async def restore(self, snapshot: Snapshot) -> None:
@@ -148,7 +183,7 @@ class Instance:
                     "this snapshot belongs to another environment or task", next_step="restore it where it was taken"
                 )
             self._base = (pages.apply(self._initial, snapshot.delta), snapshot.calls_count)
-            self._log, self._steps = [], snapshot.steps
+            self._log, self._steps = [], list(snapshot.steps)
             self._calls_count, self._state_version = snapshot.calls_count, snapshot.state_version
             self.answer, self.is_ended = None, False
             await self._begin_anew()
@@ -210,7 +245,7 @@ class Instance:
                 tier=self.tier,
                 options=options,
                 clock=self.environment.clock.isoformat(),
-                steps=self._steps,
+                steps=self.steps,
                 answer=self.answer,
                 termination="answered" if self.is_ended else "stopped",
                 database_delta=pages.delta(self._initial, image),
@@ -254,24 +289,38 @@ class Instance:
         if self.is_ended:
             raise EpisodeError("this episode has ended", next_step="reset() starts another one")
 
-    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        text = _as_text(arguments)
-        if isinstance(text, ToolResult):
-            return text
-        started = time.perf_counter()
+    async def _carry_out(self, call: _Call) -> ToolResult:
+        """Make a call and record it; taken up again, it goes on waiting for the answer."""
+        self.check_running()
+        return self._record(call.tool, call.arguments, call.thought, await self._call(call))
+
+    async def _call(self, call: _Call) -> ToolResult:
+        if isinstance(call.text, ToolResult):
+            return call.text
         try:
-            limit = self._hosting.limits.call_hard_s
-            found = await self._request("call", timeout_s=limit, **self._call_fields(name, text))
+            found = await self._answer_to(call, call.text)
         except WorkerError as error:
-            return replace(self._lost_call(error), seconds=time.perf_counter() - started)
+            return replace(self._lost_call(error), seconds=time.perf_counter() - call.started)
         except OperationError as error:
             self._generation = -1
             return ToolResult(type="fault", code=error.kind, message=error.message)
         except SandboxError as error:
             return self._lost_call(self._beyond_repair(error))
-        result = self._take(found, name, text)
-        await self._settle()
-        return result
+        return self._take(found, call.tool, call.text)
+
+    async def _answer_to(self, call: _Call, text: str) -> Any:
+        """The worker's answer, from whatever process holds the instance by then."""
+        while True:
+            try:
+                if call.pending is None:
+                    await self._settle()
+                    await self._live()
+                    call.pending = self._worker.send("call", **self._call_fields(call.tool, text))
+                return await call.pending
+            except WorkerError as error:
+                call.pending = None
+                if error.reason != "gone":
+                    raise
 
     async def _settle(self) -> None:
         """Keep the state instead of the calls that led to it, when there are many."""
@@ -280,8 +329,13 @@ class Instance:
                 self._base, self._log = (await self._export(), self._calls_count), []
 
     def _call_fields(self, name: str, text: str) -> dict[str, Any]:
-        count = self._calls_count + 1
-        return {"instance": self._name, "tool": name, "arguments": text, "calls_count": count}
+        return {
+            "timeout_s": self._hosting.limits.call_hard_s,
+            "instance": self._name,
+            "tool": name,
+            "arguments": text,
+            "calls_count": self._calls_count + 1,
+        }
 
     def _lost_call(self, error: WorkerError) -> ToolResult:
         """The fault that a call is whose process did not live to answer it."""
@@ -409,6 +463,12 @@ class Instance:
             return builds.image_of(found)
         except (KeyError, TypeError, ValueError) as error:
             raise WorkerError("the worker exported no database", reason="protocol") from error
+
+
+def _heard(work: "asyncio.Future[Any]") -> None:
+    """Nobody waits for this any more: nor will anybody ask how it failed."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _as_text(arguments: Any) -> str | ToolResult:

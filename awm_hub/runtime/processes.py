@@ -18,7 +18,8 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +31,6 @@ from awm_hub.sandbox import frames, seal
 T = TypeVar("T")
 _STARTUP_S = 60.0
 _SPAWN_S = 20.0
-_UNASKED_BYTES = 64 * 2**10
 _BOOT = """
 import sys
 sys.path.insert(0, sys.argv[2])
@@ -91,7 +91,9 @@ class Zygote:
         try:
             with theirs:
                 socket.send_fds(control, [json.dumps(order).encode()], [theirs.fileno()])
-            (pid,) = struct.unpack("<I", control.recv(4))
+            (pid,) = struct.unpack("<i", control.recv(4))
+            if pid < 0:
+                raise _no_room(OSError(-pid, os.strerror(-pid)))
         except BaseException:
             ours.close()
             raise
@@ -134,7 +136,7 @@ class Zygote:
         with ours:
             ours.settimeout(_SPAWN_S)
             try:
-                return "ok" in frames.receive(ours)
+                return "ok" in frames.Reader(ours).receive()
             except (EOFError, OSError):
                 return False
 
@@ -153,63 +155,115 @@ def zygote() -> Zygote:
 atexit.register(lambda: zygote().stop())
 
 
+class Pending:
+    """A request under way. It may be awaited again: a caller that is cancelled leaves it as it is."""
+
+    def __init__(self, op: str, number: int, timeout_s: float) -> None:
+        self.op, self.number, self.timeout_s = op, number, timeout_s
+        self._outcome: Any = None
+        self._error: Exception | None = None
+        self._is_done = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def end(self, outcome: Any = None, error: Exception | None = None) -> None:
+        """Tell how the request ended."""
+        self._outcome, self._error, self._is_done = outcome, error, True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self._is_done:
+            self._waiter = asyncio.get_running_loop().create_future()
+            yield from self._waiter
+        if self._error is not None:
+            raise self._error
+        return self._outcome
+
+
 class _Channel(asyncio.Protocol):
-    """The host's end of a worker's socket: one frame at a time, and none that nobody has asked for."""
+    """The host's end of a worker's socket: answers come in the order of the requests, and none that nobody asked for.
 
-    def __init__(self) -> None:
+    Requests are sent without waiting for earlier ones; the worker takes them one at a time, and each has its time from
+    the moment that it is the first.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._buffer = bytearray()
-        self._expected: asyncio.Future[dict[str, Any]] | None = None
-        self._is_lost = self._has_begun = False
-        self.on_flood: Callable[[], None] = lambda: None
-        """Called when a worker goes on sending without being asked."""
-        self.on_loss: Callable[[], None] = lambda: None
-        """Called when a worker has closed its end, dead or not."""
+        self._waiting: deque[Pending] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self.end: WorkerError | None = None
+        """Why there will be no more answers."""
+        self.on_end: Callable[[], None] = lambda: None
 
-    def expect(self) -> "asyncio.Future[dict[str, Any]]":
-        """The next frame, once it is here; the first one comes of itself."""
-        self._expected = asyncio.get_running_loop().create_future()
-        if self._buffer and self._has_begun:
-            self._fail(_breach("it sent what nobody had asked for"))
-        elif self._is_lost:
-            self._fail(WorkerError("the worker has died"))
-        else:
-            self._look()
-        self._has_begun = True
-        return self._expected
+    def expect(self, pending: Pending) -> None:
+        """Wait for one more answer."""
+        self._waiting.append(pending)
+        if len(self._waiting) == 1:
+            self._watch()
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        self._look()
-        if len(self._buffer) > _UNASKED_BYTES and (self._expected is None or self._expected.done()):
-            self.on_flood()
+        while self._buffer and self.end is None:
+            if not self._waiting:
+                self.fail(_breach("it sent what nobody had asked for"))
+                return
+            try:
+                answer = answers.take(self._buffer)
+                if answer is None:
+                    return
+                self._tell(answer)
+            except (ValueError, frames.FrameError) as error:
+                self.fail(_breach(error))
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._is_lost = True
-        self._fail(WorkerError("the worker has died"))
-        self.on_loss()
+        self.fail(WorkerError("the worker has died"))
 
-    def _look(self) -> None:
-        if self._expected is None or self._expected.done():
-            return
-        try:
-            message = answers.take(self._buffer)
-        except frames.FrameError as error:
-            self._fail(_breach(error))
-            return
-        if message is not None:
-            self._expected.set_result(message)
+    def fail(self, error: WorkerError) -> None:
+        """End the conversation; requests behind the first one were never begun."""
+        if self.end is None:
+            self.end = error
+            self._unwatch()
+            self.on_end()
+            while self._waiting:
+                self._waiting.popleft().end(error=error)
+                error = _gone()
 
-    def _fail(self, error: WorkerError) -> None:
-        if self._expected is not None and not self._expected.done():
-            self._expected.set_exception(error)
+    def _tell(self, answer: dict[str, Any]) -> None:
+        """Give an answer to the request that it belongs to."""
+        pending = self._waiting[0]
+        if type(answer.get("id")) is not int or answer["id"] != pending.number:
+            raise ValueError("an answer to something else")
+        failure = answers.failure(answer)
+        outcome = None if failure else answers.checked(pending.op, answer.get("ok"))
+        self._waiting.popleft()
+        pending.end(outcome, OperationError(*failure) if failure else None)
+        if answer.get("last"):
+            self.fail(_gone())
+        else:
+            self._watch()
+
+    def _watch(self) -> None:
+        self._unwatch()
+        if self._waiting:
+            seconds = self._waiting[0].timeout_s
+            self._timer = self._loop.call_later(seconds, self._expire, seconds)
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self, seconds: float) -> None:
+        message = f"the worker gave no answer within {seconds:g} s and was stopped"
+        self.fail(WorkerError(message, reason="deadline"))
 
 
 class Process:
-    """One sandboxed process: requests go out one at a time."""
+    """One sandboxed process. It takes requests one at a time, in the order in which they are made."""
 
     def __init__(self, channel: _Channel, transport: asyncio.Transport, pid: int) -> None:
         self._channel, self._transport = channel, transport
-        self._lock = asyncio.Lock()
         self._counter = 0
         self.pid = pid
         self._handle = _pidfd(pid)
@@ -217,8 +271,8 @@ class Process:
             self._close_handle = weakref.finalize(self, os.close, self._handle)
             self._close_handle.atexit = False
         self.is_dead = False
-        channel.on_flood = channel.on_loss = self.kill
         self._shared_bytes = _anonymous_bytes(pid)
+        channel.on_end = self.kill
 
     @classmethod
     async def spawn(cls, *, interface: str, sealed: bool, memory_bytes: int) -> "Process":
@@ -231,58 +285,51 @@ class Process:
         source = zygote()
         ours, pid = await asyncio.to_thread(source.spawn, interface=interface, sealed=sealed, memory_bytes=memory_bytes)
         loop = asyncio.get_running_loop()
-        transport, channel = await loop.create_unix_connection(_Channel, sock=ours)
+        channel, first = _Channel(loop), Pending("seal", 0, _SPAWN_S)
+        channel.expect(first)
+        transport, _ = await loop.create_unix_connection(lambda: channel, sock=ours)
         process = cls(channel, transport, pid)
-        first = await process._receive(_SPAWN_S)
-        if "error" in first:
+        try:
+            await first
+        except BaseException as error:
             process.kill()
-            raise SealError(f"the worker could not seal itself: {first.get('message')}")
+            if isinstance(error, OperationError):
+                raise SealError(f"the worker could not seal itself: {error.message}") from error
+            raise
         return process
 
-    async def request(self, op: str, *, timeout_s: float, **fields: Any) -> Any:
-        """Send one request and await its answer, at most `timeout_s` seconds.
+    def send(self, op: str, *, timeout_s: float, **fields: Any) -> Pending:
+        """Send one request, which ends at most `timeout_s` seconds after those before it.
 
-        A caller that is cancelled meanwhile leaves a process that nobody could talk to, so it is killed.
+        Awaiting it raises `WorkerError` if the process died, answered nonsense or overran the time and is dead now,
+        and `OperationError` if the operation itself failed.
+
+        Raises:
+            LimitError: the request is larger than a frame.
+            WorkerError: the process is dead.
+        """
+        if self._channel.end is not None or self.is_dead:
+            end = self._channel.end
+            raise end if end is not None and end.reason == "protocol" else _gone()
+        pending = Pending(op, self._counter + 1, timeout_s)
+        try:
+            frame = frames.encode({"op": op, "id": pending.number, **fields})
+        except frames.FrameError as error:
+            raise LimitError(str(error)) from error
+        self._counter += 1
+        self._channel.expect(pending)
+        self._transport.write(frame)
+        return pending
+
+    async def request(self, op: str, *, timeout_s: float, **fields: Any) -> Any:
+        """Send one request and await its answer; a caller that is cancelled meanwhile just does not hear it.
 
         Raises:
             LimitError: the request is larger than a frame.
             WorkerError: the process died, answered nonsense or overran the time; it is dead now.
             OperationError: the operation itself failed.
         """
-        async with self._lock:
-            if self.is_dead:
-                raise WorkerError("the worker has died", reason="gone")
-            self._counter += 1
-            try:
-                self._transport.write(frames.encode({"op": op, "id": self._counter, **fields}))
-            except frames.FrameError as error:
-                raise LimitError(str(error)) from error
-            answer = await self._receive(timeout_s)
-            if answer.get("last"):
-                self.kill()
-            try:
-                return self._outcome(op, answer)
-            except ValueError as error:
-                self.kill()
-                raise _breach(error) from error
-
-    def _outcome(self, op: str, answer: dict[str, Any]) -> Any:
-        if type(answer.get("id")) is not int or answer["id"] != self._counter:
-            raise ValueError("an answer to something else")
-        if failure := answers.failure(answer):
-            raise OperationError(*failure)
-        return answers.checked(op, answer.get("ok"))
-
-    async def _receive(self, timeout_s: float) -> dict[str, Any]:
-        expected = self._channel.expect()
-        timer = asyncio.get_running_loop().call_later(timeout_s, _expire, expected, timeout_s)
-        try:
-            return await expected
-        except BaseException:
-            self.kill()
-            raise
-        finally:
-            timer.cancel()
+        return await self.send(op, timeout_s=timeout_s, **fields)
 
     def private_bytes(self) -> int:
         """Memory held beyond what is shared with the zygote; 0 where the system does not tell."""
@@ -312,10 +359,8 @@ def _breach(what: object) -> WorkerError:
     return WorkerError(f"the worker broke the protocol and was stopped: {what}", reason="protocol")
 
 
-def _expire(expected: "asyncio.Future[dict[str, Any]]", timeout_s: float) -> None:
-    if not expected.done():
-        message = f"the worker gave no answer within {timeout_s:g} s and was stopped"
-        expected.set_exception(WorkerError(message, reason="deadline"))
+def _gone() -> WorkerError:
+    return WorkerError("the worker has died", reason="gone")
 
 
 async def unbroken(work: Coroutine[Any, Any, T]) -> T:

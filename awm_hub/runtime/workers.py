@@ -15,7 +15,7 @@ from awm_hub.canonical import to_json
 from awm_hub.environment import Environment
 from awm_hub.errors import CapacityError, LoadError, WorkerError
 from awm_hub.runtime.limits import Limits, Options
-from awm_hub.runtime.processes import OperationError, Process, unbroken
+from awm_hub.runtime.processes import OperationError, Pending, Process
 
 _KEPT_IDLE = 8
 _GRACE_S = 5.0
@@ -80,9 +80,17 @@ class Worker:
             WorkerError: the process died or was stopped.
             OperationError: the operation failed inside.
         """
+        return await self.send(op, timeout_s=timeout_s, **fields)
+
+    def send(self, op: str, *, timeout_s: float | None = None, **fields: Any) -> Pending:
+        """Send one request to the current process; it can be awaited.
+
+        Raises:
+            WorkerError: the process is dead.
+        """
         assert self._process is not None, "ready() comes first"
         limit = self.hosting.limits.load_s if timeout_s is None else timeout_s
-        return await unbroken(self._process.request(op, timeout_s=limit, **fields))
+        return self._process.send(op, timeout_s=limit, **fields)
 
     async def keep_image(self, key: str, image: bytes) -> None:
         """See that the current process has an image to create instances from."""
@@ -146,8 +154,10 @@ class Worker:
                 limits=wanted.limits.to_dict(),
                 options=wanted.options.to_dict(),
             )
-        except OperationError as error:
+        except BaseException as error:
             process.kill()
+            if not isinstance(error, OperationError):
+                raise
             raise LoadError(
                 f"the code of {environment.id} does not load: {error}",
                 next_step=f"look at it with: awm-hub show {environment.id} --code",

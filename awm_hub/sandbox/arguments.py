@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import referencing
 
+from awm_hub.sandbox.plainschemas import plain_test
+
 _INTEGER_RANGE = range(-(2**63), 2**63)
 
 
@@ -24,6 +26,7 @@ class ArgumentCheck:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
+        self._is_plain = plain_test(schema)
         self._validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
 
     def check(self, arguments: dict[str, Any], *, lenient: bool = False) -> tuple[dict[str, Any], list[str]]:
@@ -32,6 +35,8 @@ class ArgumentCheck:
         Raises:
             InvalidArguments: they violate the schema.
         """
+        if self._is_plain is not None and self._is_plain(arguments):
+            return arguments, []
         coerced: list[str] = []
         if lenient:
             arguments = _coerce(arguments, self._schema, "", coerced)

@@ -11,6 +11,7 @@ import msgpack
 
 MAX_FRAME_BYTES = 160 * 2**20
 """Two database images and some text."""
+_READ_BYTES = 64 * 2**10
 _LENGTH = struct.Struct("<I")
 
 
@@ -58,21 +59,30 @@ def send(connection: socket.socket, message: dict[str, Any]) -> None:
     connection.sendall(encode(message))
 
 
-def receive(connection: socket.socket) -> dict[str, Any]:
-    """Receive one message (worker side, blocking).
+class Reader:
+    """Receives messages from a socket (worker side, blocking), as many as have come with one read."""
 
-    Raises:
-        EOFError: the other side has closed.
-    """
-    return decode(_receive_exactly(connection, frame_length(_receive_exactly(connection, _LENGTH.size))))
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._buffer = bytearray()
 
+    def receive(self) -> dict[str, Any]:
+        """The next message.
 
-def _receive_exactly(connection: socket.socket, size: int) -> bytearray:
-    buffer = bytearray(size)
-    view, done = memoryview(buffer), 0
-    while done < size:
-        count = connection.recv_into(view[done:])
-        if not count:
-            raise EOFError
-        done += count
-    return buffer
+        Raises:
+            EOFError: the other side has closed.
+            FrameError: what came is no frame.
+        """
+        self._fill(_LENGTH.size)
+        end = _LENGTH.size + frame_length(self._buffer[: _LENGTH.size])
+        self._fill(end)
+        body = bytes(memoryview(self._buffer)[_LENGTH.size : end])
+        del self._buffer[:end]
+        return decode(body)
+
+    def _fill(self, size: int) -> None:
+        while (missing := size - len(self._buffer)) > 0:
+            part = self._connection.recv(min(max(missing, _READ_BYTES), 2**20))
+            if not part:
+                raise EOFError
+            self._buffer += part

@@ -6,6 +6,8 @@ the zygote and run this loop. Everything the host sends after the seal may be un
 
 import asyncio
 import contextlib
+import ctypes
+import gc
 import json
 import os
 import socket
@@ -31,9 +33,10 @@ class Worker:
 
     def serve(self) -> None:
         """Answer frames until the host closes the socket."""
+        reader = frames.Reader(self._connection)
         while True:
             try:
-                message = frames.receive(self._connection)
+                message = reader.receive()
             except (EOFError, ConnectionError):
                 return
             answer = self._answer(message)
@@ -70,6 +73,7 @@ class Worker:
         )
         randomness.seed_call(0, 0)
         self._hosting.load(message["code"], message["tools"], message["image"], self._loop)
+        _give_memory_back()
         return True
 
     def _op_image(self, message: dict[str, Any]) -> bool:
@@ -190,9 +194,9 @@ def main(connection: socket.socket, order: dict[str, Any]) -> None:
             seal.limit_resources(order["memory_bytes"])
     except OSError as error:
         with contextlib.suppress(OSError):
-            frames.send(connection, {"error": "seal", "message": str(error)})
+            frames.send(connection, {"id": 0, "error": "seal", "message": str(error)})
         os._exit(1)
-    frames.send(connection, {"ok": sealed})
+    frames.send(connection, {"id": 0, "ok": sealed})
     with contextlib.suppress(BaseException):
         worker.serve()
     os._exit(0)
@@ -205,6 +209,14 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_surrogates(part) for key, part in value.items()}
     return [_without_surrogates(part) for part in value] if isinstance(value, list) else value
+
+
+def _give_memory_back() -> None:
+    """Return what loading needed for a while; what is left is not looked at again by the garbage collector."""
+    gc.collect()
+    gc.freeze()
+    with contextlib.suppress(AttributeError, OSError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _keep_only(descriptor: int) -> None:

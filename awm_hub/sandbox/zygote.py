@@ -7,6 +7,7 @@ preloaded here: the standard library's usual modules, and for `fastapi` rows Fas
 
 import contextlib
 import contextvars
+import errno
 import gc
 import importlib
 import json
@@ -51,7 +52,8 @@ async def add(n: int = Query(1), text: str = Body("", embed=True)):
 def main(descriptor: int) -> None:
     """Serve fork requests on an inherited socket until it closes.
 
-    A request is a JSON order with one descriptor, the new worker's socket; the answer is the worker's pid.
+    A request is a JSON order with one descriptor, the new worker's socket; the answer is the worker's pid, or
+    what kept it from being made as a negative `errno`.
     """
     control = socket.socket(fileno=descriptor)
     preload()
@@ -67,11 +69,14 @@ def main(descriptor: int) -> None:
         if order["interface"] == "fastapi" and not has_frameworks:
             preload_frameworks()
             has_frameworks = True
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no room for a process at the moment
+            pid = -(error.errno or errno.EAGAIN)
         if pid == 0:
             _become_worker(control, descriptors[0], order)
         os.close(descriptors[0])
-        control.sendall(struct.pack("<I", pid))
+        control.sendall(struct.pack("<i", pid))
 
 
 def preload() -> None:

@@ -247,15 +247,15 @@ async def doomed(functions: Environment, monkeypatch: pytest.MonkeyPatch) -> Asy
     """An instance whose next processes all die while it is rebuilt."""
     async with await aio.launch(functions) as instance:
         await instance.call_tool("add", {"text": "a"})
-        request = Process.request
+        send = Process.send
 
-        async def die(self: Process, op: str, **fields: Any) -> Any:
+        def die(self: Process, op: str, **fields: Any) -> Any:
             if op == "create" and fields["instance"] == instance._name:
                 self.kill()
                 raise WorkerError("the worker has died")
-            return await request(self, op, **fields)
+            return send(self, op, **fields)
 
-        monkeypatch.setattr(Process, "request", die)
+        monkeypatch.setattr(Process, "send", die)
         instance._worker.stop()
         yield instance
 

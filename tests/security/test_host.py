@@ -122,17 +122,14 @@ async def test_a_reader_that_was_taken_over_gives_data_or_an_error_of_ours(
 
 
 async def _read_from_a_liar(operation: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(self: processes.Process, timeout_s: float) -> dict[str, Any]:
-        return {"id": self._counter, "ok": value}
-
     async def spawn(**_: Any) -> processes.Process:
         process = processes.Process.__new__(processes.Process)
-        process._channel, process._transport = processes._Channel(), _Silent()  # type: ignore[assignment]
-        process._lock, process._counter, process.is_dead = asyncio.Lock(), 0, False
+        channel = processes._Channel(asyncio.get_running_loop())
+        process._channel, process._transport = channel, _Liar(channel, value)  # type: ignore[assignment]
+        process._counter, process.is_dead = 0, False
         monkeypatch.setattr(process, "kill", lambda: None, raising=False)
         return process
 
-    monkeypatch.setattr(processes.Process, "_receive", answer)
     monkeypatch.setattr(processes.Process, "spawn", spawn)
     clock = notes_request(None).clock
     verb = {
@@ -148,11 +145,18 @@ async def _read_from_a_liar(operation: str, value: Any, monkeypatch: pytest.Monk
     assert isinstance(found, StateDiff | dict | list | str | bytes | int | float | bool | jobs.Comparison | None)
 
 
-class _Silent:
-    """A transport to nobody."""
+class _Liar:
+    """A transport to a worker that answers whatever it is asked with one value."""
 
-    def write(self, data: bytes) -> None:
-        """Nothing."""
+    def __init__(self, channel: processes._Channel, value: Any) -> None:
+        self._channel, self._value = channel, value
+
+    def write(self, _data: bytes) -> None:
+        """Answer, as data from the socket would be."""
+        answers = [{"id": self._channel._waiting[-1].number, "ok": self._value}]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(processes.answers, "take", lambda buffer: (buffer.clear(), answers.pop())[1])
+            self._channel.data_received(b"?")
 
 
 async def test_a_build_that_answers_nonsense_is_a_load_error() -> None:
@@ -219,8 +223,7 @@ time.sleep(60)
     async with await aio.launch(hostile, limits=Limits(call_hard_s=20)) as instance:
         assert (await instance.call_tool("attack", {"code": code})).value == 1
         result = await instance.call_tool("count")
-        assert (result.code, "nobody had asked for" in result.message) == ("worker_died", True)
-        assert (await instance.call_tool("count")).value == 2
+        assert (result.type, result.value) == ("ok", 2)
 
 
 BOMBS = {

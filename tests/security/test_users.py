@@ -70,3 +70,37 @@ def test_no_attack_succeeds_as_a_user_without_privileges(interpreter: str) -> No
 @pytest.mark.slow
 def test_nothing_at_all_succeeds_as_a_user_without_privileges(interpreter: str) -> None:
     _run(interpreter, "-m", "", "-k", "not many_randomly", timeout=900)
+
+
+CROWDED = """
+import asyncio, resource
+from awm_hub import aio, hub
+from awm_hub.errors import SandboxError
+from awm_hub.runtime import Limits
+from awm_hub.runtime.processes import zygote
+
+async def main():
+    first, other = list(hub.load().values())[:2]
+    async with await aio.launch(first) as instance:
+        pid, limit = zygote()._process.pid, resource.RLIMIT_NPROC
+        before = resource.prlimit(pid, limit)
+        resource.prlimit(pid, limit, (0, before[1]))
+        try:
+            await aio.launch(other)
+        except SandboxError as error:
+            print(error.message, "|", error.next_step)
+        tool = instance.list_tools()[0].name
+        print((await instance.call_tool(tool)).type, zygote()._process.pid == pid)
+        resource.prlimit(pid, limit, before)
+        async with await aio.launch(other) as second:
+            print(second.tier, zygote()._process.pid == pid)
+
+asyncio.run(main())
+"""
+
+
+def test_want_of_processes_ends_no_worker(interpreter: str) -> None:
+    done = _as_nobody(interpreter, "-c", CROWDED, timeout=60)
+    message, alive, later = done.stdout.splitlines()
+    assert message.startswith("no process could be started: [Errno 11]")
+    assert (alive, later) == ("ok True", "sealed True")
