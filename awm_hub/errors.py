@@ -18,6 +18,7 @@ Each carries what happened (`message`), what to do about it (`next_step`) and th
     │   └── EpisodeError             the instance is closed or its episode has ended
     ├── JudgeError                4  no verdict could be reached; never a reward
     └── RemoteError               5  the Hub, a model endpoint or the network failed
+        └── ContextFullError         a conversation no longer fits the model's context
 
 A failed tool call is not an error but data: see `awm_hub.trajectory.ToolResult`.
 """
@@ -130,3 +131,7 @@ class RemoteError(AwmHubError):
     """The Hub, a model endpoint or the network failed."""
 
     exit_code = 5
+
+
+class ContextFullError(RemoteError):
+    """What a policy should see no longer fits the model's context."""

@@ -272,6 +272,11 @@ class Trajectory:
     """Calls dispatched to code: the clock's offset in seconds, and the position of the random numbers."""
     verdicts: tuple[Verdict, ...] = ()
     usage: dict[str, Any] = field(default_factory=dict)
+    """Tokens, cost, requests and seconds, summed over the episode."""
+    messages: tuple[dict[str, Any], ...] = ()
+    """The conversation in chat form, uncut; empty where the policy holds none."""
+    violations: tuple[dict[str, Any], ...] = ()
+    """Broken rules of the format (paper §4): rule, name, turn, message."""
     environment: Environment | None = field(default=None, repr=False, compare=False)
     """The environment itself where it is at hand; not part of the JSON form."""
 
@@ -282,6 +287,8 @@ class Trajectory:
             **plain,
             "steps": [s.to_dict() for s in self.steps],
             "verdicts": [v.to_dict() for v in self.verdicts],
+            "messages": list(self.messages),
+            "violations": list(self.violations),
         }
 
     @classmethod
@@ -293,6 +300,8 @@ class Trajectory:
                 **{k: v for k, v in found.items() if k in known},
                 "steps": tuple(Step.from_dict(s) for s in found["steps"]),
                 "verdicts": tuple(Verdict.from_dict(v) for v in found.get("verdicts", ())),
+                "messages": tuple(found.get("messages", ())),
+                "violations": tuple(found.get("violations", ())),
                 "environment": environment,
             }
         )

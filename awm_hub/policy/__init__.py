@@ -1,0 +1,1 @@
+"""Policies: what chooses an agent's next action."""
