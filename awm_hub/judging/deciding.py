@@ -57,13 +57,18 @@ async def judge_async(
         )
     if judge not in JUDGES:
         raise UsageError(f"no judge named {judge!r}", next_step=f"choose one of {', '.join(JUDGES)}")
-    case = await _open_case(trajectory, environment, judge)
-    if trajectory.termination == "environment_fault":
-        evidence = Evidence(diff=case.changes)
-        return Verdict(
-            outcome=Outcome.ENVIRONMENT_ERROR, judge=judge, reasoning="the environment failed", evidence=evidence
-        )
-    return await _decide(case, judge)
+    found, task = _judged(trajectory, environment)
+    try:
+        async with jobs.forked(trust_remote_code=trajectory.tier == "process") as fork:
+            case = await _open_case(trajectory, found, task, judge, fork)
+            if trajectory.termination != "environment_fault":
+                return await _decide(case, judge)
+    except (RecordError, SandboxError) as error:
+        raise JudgeError(f"the ending cannot be read: {error.message}") from error
+    evidence = Evidence(diff=case.changes)
+    return Verdict(
+        outcome=Outcome.ENVIRONMENT_ERROR, judge=judge, reasoning="the environment failed", evidence=evidence
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +80,8 @@ class _Case:
     trajectory: Trajectory
     initial: bytes = field(repr=False)
     final: bytes = field(repr=False)
+    fork: jobs.Fork = field(repr=False)
+    """Where everything about this ending is found out."""
     changes: StateDiff = field(default_factory=StateDiff)
     comparison: jobs.Comparison | None = None
     """With the solution's ending, where the decision is derived from it."""
@@ -85,7 +92,8 @@ class _Case:
         return self.trajectory.tier == "process"
 
 
-async def _open_case(trajectory: Trajectory, given: Environment | None, judge: str) -> _Case:
+def _judged(trajectory: Trajectory, given: Environment | None) -> tuple[Environment, Task]:
+    """Where the trajectory was made, in the same version, and its task."""
     environment = given or trajectory.environment or _bundled(trajectory.environment_id)
     if environment.content_hash != trajectory.environment_hash:
         raise JudgeError(
@@ -95,21 +103,25 @@ async def _open_case(trajectory: Trajectory, given: Environment | None, judge: s
     if trajectory.task_id is None:
         raise JudgeError("the trajectory has no task", next_step="launch the environment with task=…")
     try:
-        task = environment.task(trajectory.task_id)
-        trusted = trajectory.tier == "process"
-        initial = await jobs.prepare_image(
-            environment.database, task.setup, environment.clock, trust_remote_code=trusted
-        )
-        case = _Case(
-            environment=environment,
-            task=task,
-            trajectory=trajectory,
-            initial=initial,
-            final=pages.apply(initial, trajectory.database_delta),
-        )
-        return await _compared(case, judge)
-    except (UnknownNameError, RecordError, SandboxError) as error:
+        return environment, environment.task(trajectory.task_id)
+    except UnknownNameError as error:
         raise JudgeError(f"the ending cannot be read: {error.message}") from error
+
+
+async def _open_case(
+    trajectory: Trajectory, environment: Environment, task: Task, judge: str, fork: jobs.Fork
+) -> _Case:
+    trusted = trajectory.tier == "process"
+    initial = await jobs.prepare_image(environment.database, task.setup, environment.clock, trust_remote_code=trusted)
+    case = _Case(
+        environment=environment,
+        task=task,
+        trajectory=trajectory,
+        initial=initial,
+        final=pages.apply(initial, trajectory.database_delta),
+        fork=fork,
+    )
+    return await _compared(case, judge)
 
 
 async def _compared(case: _Case, judge: str) -> _Case:
@@ -117,7 +129,7 @@ async def _compared(case: _Case, judge: str) -> _Case:
     volatile, task = case.environment.volatile_columns, case.task
     by_function = judge == "decision" and task.verifier("decision") is not None
     if by_function or task.solution is None or case.trajectory.termination == "environment_fault":
-        changes = await jobs.state_diff(case.initial, case.final, volatile=volatile, trust_remote_code=case.is_trusted)
+        changes = await jobs.state_diff(case.initial, case.final, volatile=volatile, fork=case.fork)
         return replace(case, changes=changes)
     comparison = await jobs.compare_endings(
         case.initial,
@@ -126,7 +138,7 @@ async def _compared(case: _Case, judge: str) -> _Case:
         volatile=volatile,
         free=task.free,
         kind=task.kind,
-        trust_remote_code=case.is_trusted,
+        fork=case.fork,
     )
     return replace(case, changes=comparison.changes, comparison=comparison)
 
@@ -167,7 +179,7 @@ async def _verify(case: _Case, kind: str) -> Any:
             answer=case.trajectory.answer,
             clock=case.environment.clock,
             calls_count=case.trajectory.calls_count,
-            trust_remote_code=case.is_trusted,
+            fork=case.fork,
         )
     except jobs.VerifierError as error:
         raise JudgeError(error.message, next_step="mend the verifier, or judge with judge='reference'") from error

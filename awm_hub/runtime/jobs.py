@@ -1,13 +1,14 @@
 """One-shot jobs: everything that touches a row's code, SQL or database image outside an instance.
 
-Each runs in a fork of its own that seals itself, does one thing under a deadline and ends. What comes back is data. The
+Each runs in a fork of its own that seals itself, does one thing under a deadline and ends; the jobs of one judgement
+share a fork, where everything is read before code of the row runs. What comes back is data. The
 host never executes or opens anything of a row itself.
 """
 
 import contextlib
 import datetime as dt
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,12 +25,14 @@ __all__ = [
     "BuildReport",
     "BuildRequest",
     "Comparison",
+    "Fork",
     "ImageError",
     "Problem",
     "VerifierError",
     "build",
     "compare_endings",
     "dump",
+    "forked",
     "logical_hash",
     "prepare_image",
     "query",
@@ -57,21 +60,61 @@ class Comparison:
     """Of the actual ending against the initial state, `volatile` columns left out."""
 
 
-async def run_job(op: str, *, interface: str = "functions", trust_remote_code: bool = False, **fields: Any) -> Any:
-    """One operation in a fresh fork.
+class Fork:
+    """A sealed fork for the jobs of one judgement: what reads comes before what runs code of the row."""
+
+    def __init__(self, process: Process, tier: str) -> None:
+        self._process = process
+        self.tier = tier
+        """Sandbox tier: `sealed` or `process`."""
+
+    async def run(self, op: str, *, interface: str = "functions", **fields: Any) -> Any:
+        """One operation.
+
+        Raises:
+            OperationError: the operation failed inside.
+            WorkerError: the fork died or overran its deadline.
+        """
+        seconds = Limits().load_s
+        return await self._process.request(
+            op, timeout_s=seconds + _GRACE_S, seconds=seconds, interface=interface, **fields
+        )
+
+
+@contextlib.asynccontextmanager
+async def forked(*, interface: str = "functions", trust_remote_code: bool = False) -> AsyncIterator[Fork]:
+    """A fork that ends with the block.
+
+    Raises:
+        SealError: this machine cannot seal, and the code is not trusted.
+    """
+    tier = await choose_tier("auto", trust_remote_code=trust_remote_code)
+    memory_bytes = Limits().worker_memory_bytes
+    process = await Process.spawn(interface=interface, sealed=tier == "sealed", memory_bytes=memory_bytes)
+    try:
+        yield Fork(process, tier)
+    finally:
+        process.kill()
+
+
+async def run_job(
+    op: str,
+    *,
+    interface: str = "functions",
+    trust_remote_code: bool = False,
+    fork: Fork | None = None,
+    **fields: Any,
+) -> Any:
+    """One operation, in a fork of its own or in the given one.
 
     Raises:
         OperationError: the operation failed inside.
         WorkerError: the fork died or overran its deadline.
     """
-    limits = Limits()
-    tier = await choose_tier("auto", trust_remote_code=trust_remote_code)
-    process = await Process.spawn(interface=interface, sealed=tier == "sealed", memory_bytes=limits.worker_memory_bytes)
-    try:
-        timeout_s = limits.load_s + _GRACE_S
-        return await process.request(op, timeout_s=timeout_s, seconds=limits.load_s, interface=interface, **fields)
-    finally:
-        process.kill()
+    if fork is not None:
+        return await fork.run(op, interface=interface, **fields)
+    async with forked(interface=interface, trust_remote_code=trust_remote_code) as own:
+        return await own.run(op, interface=interface, **fields)
 
 
 async def build(request: BuildRequest, *, trust_remote_code: bool = False) -> BuildReport:
@@ -142,7 +185,12 @@ async def prepare_image(
 
 
 async def state_diff(
-    initial: bytes, final: bytes, *, volatile: Sequence[str] = (), trust_remote_code: bool = False
+    initial: bytes,
+    final: bytes,
+    *,
+    volatile: Sequence[str] = (),
+    trust_remote_code: bool = False,
+    fork: Fork | None = None,
 ) -> StateDiff:
     """Rows that differ between two images, `volatile` columns left out.
 
@@ -150,7 +198,7 @@ async def state_diff(
         ImageError: an image cannot be read.
     """
     found = await _read(
-        "diff", trust_remote_code=trust_remote_code, initial=initial, final=final, volatile=list(volatile)
+        "diff", trust_remote_code=trust_remote_code, fork=fork, initial=initial, final=final, volatile=list(volatile)
     )
     with _expecting("a state difference"):
         return StateDiff.from_dict(found)
@@ -210,6 +258,7 @@ async def compare_endings(
     free: Sequence[str] = (),
     kind: str | None = None,
     trust_remote_code: bool = False,
+    fork: Fork | None = None,
 ) -> Comparison:
     """Whether two endings make the same changes, by the rules of the derived decision; and which `actual` makes.
 
@@ -219,6 +268,7 @@ async def compare_endings(
     found = await _read(
         "compare",
         trust_remote_code=trust_remote_code,
+        fork=fork,
         initial=initial,
         expected=expected,
         actual=actual,
@@ -245,6 +295,7 @@ async def verify(
     clock: dt.datetime,
     calls_count: int = 0,
     trust_remote_code: bool = False,
+    fork: Fork | None = None,
 ) -> Any:
     """Run a verifier; its JSON result.
 
@@ -255,6 +306,7 @@ async def verify(
         text = await run_job(
             "verify",
             trust_remote_code=trust_remote_code,
+            fork=fork,
             code=code,
             function=function,
             initial=initial,

@@ -101,6 +101,8 @@ def _serve_paths(images: dict[str, bytes]) -> None:
         source.backup(kept)
         source.close()
         _KEPT.append(kept)
+    if sqlite3.connect is _open:
+        return
     sqlite3.connect = sqlite3.dbapi2.connect = _open  # type: ignore[assignment]
     exists = os.path.exists
     for function in ("exists", "isfile"):
