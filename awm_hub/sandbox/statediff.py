@@ -31,6 +31,8 @@ _Signature = tuple[Row, tuple[type, ...]]
 _ROWS_AT_ONCE = 500
 _any_text = functools.partial(str, encoding="utf-8", errors="surrogateescape")
 _HIDDEN, _GENERATED = 1, (2, 3)  # `hidden` in PRAGMA table_xinfo
+_known_shapes: dict[tuple[Row, ...], tuple["TableShape", ...]] = {}
+"""By schema: the databases of one job mostly have the same, and a process has few jobs."""
 _TYPE_ORDER = {"NoneType": 0, "int": 1, "float": 1, "str": 2, "BrokenText": 3, "bytes": 4}
 
 
@@ -110,10 +112,13 @@ def tables(db: sqlite3.Connection) -> tuple[TableShape, ...]:
         RecordError: a name in the schema is no UTF-8.
         sqlite3.DatabaseError: the database cannot be read.
     """
-    with reading(db):
-        kinds = {row[1]: row[2] for row in select(db, "PRAGMA main.table_list")}
-        names = sorted(_name(row[1]) for row in schema_rows(db) if row[0] == "table")
-        return tuple(_table_shape(db, name) for name in names if kinds[name] != "shadow")
+    schema = tuple(schema_rows(db))
+    if schema not in _known_shapes:
+        with reading(db):
+            kinds = {row[1]: row[2] for row in select(db, "PRAGMA main.table_list")}
+            names = sorted(_name(row[1]) for row in schema if row[0] == "table")
+            _known_shapes[schema] = tuple(_table_shape(db, name) for name in names if kinds[name] != "shadow")
+    return _known_shapes[schema]
 
 
 def schema_rows(db: sqlite3.Connection) -> list[Row]:
