@@ -84,6 +84,6 @@ async def check(instance: Instance, episode: list[Told], oracles: LocalPool) -> 
         if expected != found:
             assert await jobs.logical_hash(expected) == await jobs.logical_hash(found), described(episode)
             assert len(expected) == len(found)
-        assert oracle._calls_count == instance._calls_count
+        assert oracle._residence.calls_count == instance._residence.calls_count
     finally:
         await oracles.release([oracle])

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
 from awm_hub.errors import WorkerError
-from awm_hub.runtime.instance import Instance, _as_text, _Call
+from awm_hub.runtime.instance import Call, Instance, as_text
 from awm_hub.runtime.processes import OperationError, unbroken
 from awm_hub.trajectory import ToolResult
 
@@ -38,7 +38,7 @@ async def call_many(items: Sequence[Item]) -> list[ToolResult]:
 
 async def _call_locked(items: Sequence[Item]) -> list[ToolResult]:
     async with AsyncExitStack() as stack:
-        for instance in sorted({item.instance for item in items}, key=lambda i: i._name):
+        for instance in sorted({item.instance for item in items}, key=lambda i: i._residence.name):
             await stack.enter_async_context(instance._lock)
         for item in items:
             item.instance.check_running()
@@ -50,7 +50,7 @@ async def _call_locked(items: Sequence[Item]) -> list[ToolResult]:
 
 async def _call_some(items: Sequence[Item]) -> list[ToolResult]:
     """Results of the first items, at least of one."""
-    texts = [_as_text(item.arguments) for item in items]
+    texts = [as_text(item.arguments) for item in items]
     sent = []
     for item, text in zip(items, texts, strict=True):
         if isinstance(text, ToolResult):
@@ -61,30 +61,31 @@ async def _call_some(items: Sequence[Item]) -> list[ToolResult]:
     answers = await _exchange(sent)
     if answers is None:
         for item, _ in sent:
-            item.instance._generation = -1
+            item.instance._residence.abandon()
         return [await _one(item) for item, _ in sent]
     results = []
     for (item, text), answer in zip(sent, answers, strict=False):
         result = item.instance._take(answer, item.tool, text)
         results.append(item.instance._record(item.tool, item.arguments, item.thought, result))
     for instance in {item.instance for item, _ in sent}:
-        await instance._settle()
+        await instance._residence.settle()
     return results
 
 
 async def _exchange(sent: Sequence[tuple[Item, str]]) -> list[Any] | None:
     """The worker's answers, or None if its process did not live to give them."""
-    limits = sent[0][0].instance._hosting.limits
+    limits = sent[0][0].instance._residence.hosting.limits
     seen: set[Instance] = set()
     calls = []
     try:
         for instance in {item.instance for item, _ in sent}:
-            await instance._live()
+            await instance._residence.live()
         for item, text in sent:
             is_first = item.instance not in seen
             seen.add(item.instance)
-            calls.append([item.instance._name, item.tool, text, item.instance._calls_count + 1 if is_first else None])
-        answers = await sent[0][0].instance._worker.request(
+            home = item.instance._residence
+            calls.append([home.name, item.tool, text, home.calls_count + 1 if is_first else None])
+        answers = await sent[0][0].instance._residence.worker.request(
             "calls", timeout_s=limits.call_hard_s + _BATCH_S, calls=calls
         )
     except (WorkerError, OperationError):
@@ -93,5 +94,5 @@ async def _exchange(sent: Sequence[tuple[Item, str]]) -> list[Any] | None:
 
 
 async def _one(item: Item) -> ToolResult:
-    result = await item.instance._call(_Call(item.tool, item.arguments))
+    result = await item.instance._perform(Call(item.tool, item.arguments))
     return item.instance._record(item.tool, item.arguments, item.thought, result)

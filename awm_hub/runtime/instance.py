@@ -6,10 +6,7 @@ calls since.
 """
 
 import asyncio
-import contextlib
-import hashlib
 import time
-import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -18,26 +15,23 @@ from typing import Any, Self, TypeVar
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Task, ToolSpec
 from awm_hub.errors import EpisodeError, RecordError, SandboxError, UsageError, WorkerError
-from awm_hub.runtime import answers, builds, jobs, pages
+from awm_hub.runtime import answers, jobs, pages
 from awm_hub.runtime.processes import OperationError, Pending
-from awm_hub.runtime.states import LoggedCall, Snapshot
-from awm_hub.runtime.workers import Hosting, Worker, Workers
+from awm_hub.runtime.residence import Residence
+from awm_hub.runtime.states import Snapshot
+from awm_hub.runtime.workers import Hosting, Workers
 from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory
 
 T = TypeVar("T")
-_LOGGED_CALLS = 64
-"""Calls to repeat at most when an instance is rebuilt; then its state is fetched and kept instead."""
-_REBUILDS = 5
-"""Attempts to rebuild an instance in one process after another."""
 
 
-class _Call:
+class Call:
     """A call under way."""
 
     def __init__(self, tool: str, arguments: Mapping[str, Any] | None, thought: str | None = None) -> None:
         self.tool, self.thought = tool, thought
         self.arguments: Mapping[str, Any] = {} if arguments is None else arguments
-        self.text = _as_text(self.arguments)
+        self.text = as_text(self.arguments)
         self.started = time.perf_counter()
         self.pending: Pending | None = None
 
@@ -60,24 +54,15 @@ class Instance:
         self.seed = seed
         self.tier = hosting.tier
         self.revision = revision
-        self.is_closed = False
         self.is_ended = False
         self.answer: str | None = None
-        self._hosting = hosting
-        self._workers = workers
-        self._worker: Worker = workers.take(hosting)
-        self._name = uuid.uuid4().hex
+        self._residence = Residence(hosting, workers, seed=seed, image=image)
+
         self._lock = asyncio.Lock()
-        self._initial = image
-        self._image_key = hashlib.sha256(image).hexdigest()
-        self._base = (image, 0)
-        self._log: list[LoggedCall] = []
+
         self._steps: list[Step] = []
-        self._calls_count = self._state_version = 0
-        self._generation = -1
+        self._state_version = 0
         self._coercions: list[dict[str, Any]] = []
-        self._defect = ""
-        """Why it could not be rebuilt."""
 
     def __repr__(self) -> str:
         task = f", task {self.task.slug}" if self.task else ""
@@ -85,9 +70,14 @@ class Instance:
         return f"<Instance of {self.environment.id}{task}, {self.tier}, {state}>"
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it has been freed, or could not be rebuilt."""
+        return self._residence.is_closed
+
+    @property
     def worker_id(self) -> int:
         """Equal for instances that share a worker."""
-        return id(self._worker)
+        return id(self._residence.worker)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -108,7 +98,7 @@ class Instance:
         Raises:
             EpisodeError: the instance is closed or its episode has ended.
         """
-        call = _Call(name, arguments, thought)
+        call = Call(name, arguments, thought)
         return await self._alone(lambda: self._carry_out(call))
 
     async def _alone(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -148,21 +138,20 @@ class Instance:
         """Back to the task's initial state: database, clock, randomness and steps."""
         async with self._lock:
             self._check_open()
-            self._base, self._log, self._steps = (self._initial, 0), [], []
-            self._calls_count = self._state_version = 0
-            self._coercions, self.answer, self.is_ended = [], None, False
-            await self._begin_anew()
+            self._steps, self._state_version, self._coercions = [], 0, []
+            self.answer, self.is_ended = None, False
+            await self._residence.begin()
 
     async def snapshot(self) -> Snapshot:
         """The whole state, to be restored later."""
         async with self._lock:
             self._check_open()
-            image = await self._export()
+            image = await self._residence.export()
             return Snapshot(
                 environment_hash=self.environment.content_hash,
                 task_id=self.task.id if self.task else None,
-                delta=pages.delta(self._initial, image),
-                calls_count=self._calls_count,
+                delta=pages.delta(self._residence.initial, image),
+                calls_count=self._residence.calls_count,
                 state_version=self._state_version,
                 steps=self.steps,
             )
@@ -182,17 +171,17 @@ class Instance:
                 raise UsageError(
                     "this snapshot belongs to another environment or task", next_step="restore it where it was taken"
                 )
-            self._base = (pages.apply(self._initial, snapshot.delta), snapshot.calls_count)
-            self._log, self._steps = [], list(snapshot.steps)
-            self._calls_count, self._state_version = snapshot.calls_count, snapshot.state_version
+            image = pages.apply(self._residence.initial, snapshot.delta)
+            self._steps, self._state_version = list(snapshot.steps), snapshot.state_version
             self.answer, self.is_ended = None, False
-            await self._begin_anew()
+            await self._residence.begin(image, snapshot.calls_count)
 
     async def fork(self) -> "Instance":
         """A second instance in the same state; from here on the two are independent."""
         snapshot = await self.snapshot()
+        home = self._residence
         twin = Instance(
-            self._hosting, self._workers, task=self.task, seed=self.seed, image=self._initial, revision=self.revision
+            home.hosting, home.workers, task=self.task, seed=self.seed, image=home.initial, revision=self.revision
         )
         try:
             await twin.restore(snapshot)
@@ -205,12 +194,12 @@ class Instance:
         """The current database, as an untrusted SQLite image."""
         async with self._lock:
             self._check_open()
-            return await self._export()
+            return await self._residence.export()
 
     async def diff(self) -> StateDiff:
         """Rows that differ from the initial state."""
         image = await self.image()
-        return await jobs.state_diff(self._initial, image, trust_remote_code=self.tier == "process")
+        return await jobs.state_diff(self._residence.initial, image, trust_remote_code=self.tier == "process")
 
     async def submit(self, answer: str | None = None) -> None:
         """End the episode with the agent's final message.
@@ -232,8 +221,8 @@ class Instance:
         """The record of this episode so far."""
         async with self._lock:
             self._check_open()
-            image = await self._export()
-            options = {**self._hosting.options.to_dict(), "limits": self._hosting.limits.to_dict()}
+            image = await self._residence.export()
+            options = {**self._residence.hosting.options.to_dict(), "limits": self._residence.hosting.limits.to_dict()}
             if self._coercions:
                 options["coercions"] = list(self._coercions)
             return Trajectory(
@@ -248,24 +237,15 @@ class Instance:
                 steps=self.steps,
                 answer=self.answer,
                 termination="answered" if self.is_ended else "stopped",
-                database_delta=pages.delta(self._initial, image),
-                calls_count=self._calls_count,
+                database_delta=pages.delta(self._residence.initial, image),
+                calls_count=self._residence.calls_count,
                 environment=self.environment,
             )
 
     async def close(self) -> None:
         """Free the instance. Closing twice is fine."""
         async with self._lock:
-            if self.is_closed:
-                return
-            self.is_closed = True
-            try:
-                if self._generation == self._worker.generation:
-                    await self._worker.request("close", instance=self._name)
-            except (WorkerError, OperationError):
-                pass
-            finally:
-                self._workers.give_back(self._worker)
+            await self._residence.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -277,7 +257,9 @@ class Instance:
 
     def _check_open(self) -> None:
         if self.is_closed:
-            raise EpisodeError(f"this instance is closed{self._defect}", next_step="launch() makes another one")
+            raise EpisodeError(
+                f"this instance is closed{self._residence.defect}", next_step="launch() makes another one"
+            )
 
     def check_running(self) -> None:
         """See that a tool can be called.
@@ -289,12 +271,12 @@ class Instance:
         if self.is_ended:
             raise EpisodeError("this episode has ended", next_step="reset() starts another one")
 
-    async def _carry_out(self, call: _Call) -> ToolResult:
+    async def _carry_out(self, call: Call) -> ToolResult:
         """Make a call and record it; taken up again, it goes on waiting for the answer."""
         self.check_running()
-        return self._record(call.tool, call.arguments, call.thought, await self._call(call))
+        return self._record(call.tool, call.arguments, call.thought, await self._perform(call))
 
-    async def _call(self, call: _Call) -> ToolResult:
+    async def _perform(self, call: Call) -> ToolResult:
         if isinstance(call.text, ToolResult):
             return call.text
         try:
@@ -302,44 +284,29 @@ class Instance:
         except WorkerError as error:
             return replace(self._lost_call(error), seconds=time.perf_counter() - call.started)
         except OperationError as error:
-            self._generation = -1
+            self._residence.abandon()
             return ToolResult(type="fault", code=error.kind, message=error.message)
         except SandboxError as error:
-            return self._lost_call(self._beyond_repair(error))
+            return self._lost_call(self._residence.give_up(error))
         return self._take(found, call.tool, call.text)
 
-    async def _answer_to(self, call: _Call, text: str) -> Any:
+    async def _answer_to(self, call: Call, text: str) -> Any:
         """The worker's answer, from whatever process holds the instance by then."""
         while True:
             try:
                 if call.pending is None:
-                    await self._settle()
-                    await self._live()
-                    call.pending = self._worker.send("call", **self._call_fields(call.tool, text))
+                    await self._residence.settle()
+                    await self._residence.live()
+                    call.pending = self._residence.send_call(call.tool, text)
                 return await call.pending
             except WorkerError as error:
                 call.pending = None
                 if error.reason != "gone":
                     raise
 
-    async def _settle(self) -> None:
-        """Keep the state instead of the calls that led to it, when there are many."""
-        if len(self._log) >= _LOGGED_CALLS:
-            with contextlib.suppress(WorkerError):  # the log still leads there
-                self._base, self._log = (await self._export(), self._calls_count), []
-
-    def _call_fields(self, name: str, text: str) -> dict[str, Any]:
-        return {
-            "timeout_s": self._hosting.limits.call_hard_s,
-            "instance": self._name,
-            "tool": name,
-            "arguments": text,
-            "calls_count": self._calls_count + 1,
-        }
-
     def _lost_call(self, error: WorkerError) -> ToolResult:
         """The fault that a call is whose process did not live to answer it."""
-        self._calls_count += 1
+        self._residence.calls_count += 1
         self._state_version += 1
         code = "deadline" if error.reason == "deadline" else "worker_died"
         return ToolResult(type="fault", code=code, message=error.message)
@@ -347,13 +314,10 @@ class Instance:
     def _take(self, found: Any, name: str, text: str) -> ToolResult:
         """Turn a worker's untrusted answer into a result, and note what it did to the state."""
         if not answers.is_call_answer(found):
-            self._generation = -1
+            self._residence.abandon()
             return ToolResult(type="fault", code="protocol", message="the worker gave no answer to a call")
-        if found["type"] != "invalid_call" or found["changed"]:
-            self._calls_count += 1
-        if found["changed"]:
-            self._state_version += 1
-            self._remember(found, name, text)
+        self._residence.remember(found, name, text)
+        self._state_version += found["changed"]
         if found["coerced"]:
             self._coercions.append({"step": len(self._steps), "coerced": list(found["coerced"])})
         try:
@@ -368,102 +332,6 @@ class Instance:
             seconds=found["seconds"],
         )
 
-    def _remember(self, found: dict[str, Any], name: str, text: str) -> None:
-        """Keep what rebuilds the state: the call, or the state itself where the call cannot be repeated."""
-        if found["image"] is not None:
-            self._base, self._log = (found["image"], self._calls_count), []
-        else:
-            ending = (found["type"], found["code"])
-            self._log.append(LoggedCall(calls_count=self._calls_count, tool=name, arguments=text, ending=ending))
-
-    async def _request(self, op: str, **fields: Any) -> Any:
-        """One request about this instance, in whatever process holds it by then."""
-        while True:
-            await self._live()
-            try:
-                return await self._worker.request(op, **fields)
-            except WorkerError as error:
-                if error.reason != "gone":
-                    raise
-
-    async def _ask(self, op: str, **fields: Any) -> Any:
-        """One request that changes nothing, and is made again when the process dies meanwhile."""
-        for _ in range(_REBUILDS - 1):
-            try:
-                return await self._request(op, **fields)
-            except WorkerError as error:
-                if error.reason != "died" or self.is_closed:
-                    raise
-        return await self._request(op, **fields)
-
-    async def _begin_anew(self) -> None:
-        """Go on from the base state; what code keeps outside its database ends with its process."""
-        if self._generation >= 0 and self._hosting.has_hidden_state:
-            self._worker.stop()
-        self._generation = -1
-        await self._live()
-
-    async def _live(self) -> None:
-        """See that the current process holds this instance in its current state."""
-        if self.is_closed:
-            raise WorkerError(f"this instance is closed{self._defect}")
-        attempts = 0
-        while await self._worker.ready() != self._generation:
-            try:
-                await self._rebuild()
-            except WorkerError as error:
-                attempts += error.reason != "gone"
-                if attempts >= _REBUILDS:
-                    raise self._beyond_repair(error) from error
-            except OperationError as error:
-                raise self._beyond_repair(error) from error
-
-    def _beyond_repair(self, error: Exception) -> WorkerError:
-        if not self.is_closed:
-            self.is_closed = True
-            self._defect = f": it could not be rebuilt: {error}"
-            self._workers.give_back(self._worker)
-        return WorkerError(f"this instance is closed{self._defect}", next_step="launch another one")
-
-    async def _rebuild(self) -> None:
-        """Put the instance into the current process: from its base state, repeating the calls since."""
-        image, calls_count = self._base
-        generation = await self._worker.ready()
-        await self._worker.keep_image(self._image_key, self._initial)
-        await self._worker.request(
-            "create",
-            instance=self._name,
-            key=self._image_key,
-            image=None if image is self._initial else image,
-            seed=self.seed,
-            calls_count=calls_count,
-        )
-        for call in self._log:
-            await self._repeat(call)
-        self._generation = generation
-
-    async def _repeat(self, call: LoggedCall) -> None:
-        found = await self._worker.request(
-            "call",
-            instance=self._name,
-            tool=call.tool,
-            arguments=call.arguments,
-            calls_count=call.calls_count,
-            is_repeated=True,
-        )
-        if not answers.is_call_answer(found) or (found["type"], found["code"]) != call.ending:
-            raise WorkerError(f"repeating {call.tool} ended in another way than before", reason="protocol")
-
-    async def _export(self) -> bytes:
-        try:
-            found = await self._ask("export", instance=self._name)
-        except OperationError as error:
-            raise WorkerError(f"the database cannot be exported: {error}") from error
-        try:
-            return builds.image_of(found)
-        except (KeyError, TypeError, ValueError) as error:
-            raise WorkerError("the worker exported no database", reason="protocol") from error
-
 
 def _heard(work: "asyncio.Future[Any]") -> None:
     """Nobody waits for this any more: nor will anybody ask how it failed."""
@@ -471,7 +339,7 @@ def _heard(work: "asyncio.Future[Any]") -> None:
         work.exception()
 
 
-def _as_text(arguments: Any) -> str | ToolResult:
+def as_text(arguments: Any) -> str | ToolResult:
     """The arguments as JSON, or why they have no such form."""
     try:
         text = to_json(arguments)

@@ -122,7 +122,7 @@ async def test_reset_is_exact_after(interface: str, trace: str) -> None:
 
 
 async def _rebuilt(instance: aio.Instance) -> aio.Instance:
-    instance._worker.stop()
+    instance._residence.worker.stop()
     return instance
 
 
@@ -146,7 +146,7 @@ async def test_an_instance_goes_on_exactly_when_it_is(
             broken = await broken_off(broken)
             assert ending(await broken.call_tool(*call)) == ending(await whole.call_tool(*call))
         assert await jobs.logical_hash(await broken.image()) == await jobs.logical_hash(await whole.image())
-        assert whole._worker.generation == 1
+        assert whole._residence.worker.generation == 1
 
 
 async def test_what_an_interrupted_call_has_committed_survives_the_process() -> None:
@@ -155,7 +155,7 @@ async def test_what_an_interrupted_call_has_committed_survives_the_process() -> 
         image = await instance.image()
         committed = (await instance.call_tool("list_notes")).value
         assert len(committed) > 3
-        instance._worker.stop()
+        instance._residence.worker.stop()
         assert (await instance.image(), (await instance.call_tool("list_notes")).value) == (image, committed)
 
 
@@ -166,10 +166,10 @@ async def test_interrupted_frameworks_are_not_used_again() -> None:
         await aio.launch(environment, limits=FAST["fastapi"]) as two,
     ):
         await two.call_tool("add", {"text": "kept"})
-        generation = two._worker.generation
+        generation = two._residence.worker.generation
         await asyncio.gather(one.call_tool("spin", {"text": "s"}), two.call_tool("add", {"text": "meanwhile"}))
         assert [n["text"] for n in (await two.call_tool("list_notes")).value][2:] == ["kept", "meanwhile"]
-        assert (one._worker is two._worker, two._worker.generation) == (True, generation + 1)
+        assert (one._residence.worker is two._residence.worker, two._residence.worker.generation) == (True, generation + 1)
 
 
 async def test_a_request_that_the_framework_refuses_is_the_same_alone_and_in_a_batch() -> None:
@@ -225,7 +225,7 @@ async def test_a_limit_is_a_fault_of_its_own_and_holds_after_everything(
         await is_in_force(instance)
         await instance.restore(snapshot)
         await is_in_force(instance)
-        instance._worker.stop()
+        instance._residence.worker.stop()
         await is_in_force(instance)
         async with await instance.fork() as twin:
             await is_in_force(twin)
@@ -250,13 +250,13 @@ async def doomed(functions: Environment, monkeypatch: pytest.MonkeyPatch) -> Asy
         send = Process.send
 
         def die(self: Process, op: str, **fields: Any) -> Any:
-            if op == "create" and fields["instance"] == instance._name:
+            if op == "create" and fields["instance"] == instance._residence.name:
                 self.kill()
                 raise WorkerError("the worker has died")
             return send(self, op, **fields)
 
         monkeypatch.setattr(Process, "send", die)
-        instance._worker.stop()
+        instance._residence.worker.stop()
         yield instance
 
 
@@ -274,7 +274,7 @@ async def _batch(instance: aio.Instance) -> ToolResult:
 async def test_an_instance_that_cannot_be_rebuilt_says_so_and_is_closed(
     doomed: aio.Instance, how: Callable[[aio.Instance], Any]
 ) -> None:
-    worker = doomed._worker
+    worker = doomed._residence.worker
     count = worker.instances_count
     result = await how(doomed)
     assert (result.type, result.code) == ("fault", "worker_died")
@@ -296,9 +296,9 @@ async def test_verbs_without_a_result_raise_when_the_instance_cannot_be_rebuilt(
 async def test_a_call_that_cannot_be_repeated_exactly_is_not_passed_off_as_the_same(functions: Environment) -> None:
     async with await aio.launch(functions) as instance:
         await instance.call_tool("add", {"text": "a"})
-        (logged,) = instance._log
-        instance._log[0] = dataclasses.replace(logged, ending=("refused", "conflict"))
-        instance._worker.stop()
+        (logged,) = instance._residence.log
+        instance._residence.log[0] = dataclasses.replace(logged, ending=("refused", "conflict"))
+        instance._residence.worker.stop()
         result = await instance.call_tool("list_notes")
         assert "repeating add ended in another way than before" in result.message
         assert instance.is_closed

@@ -205,18 +205,18 @@ class Play:
 
     async def kill(self, slot: Slot, _detail: Any) -> None:
         """The process ends, and nobody tells the host."""
-        process = slot.instance._worker._process
+        process = slot.instance._residence.worker._process
         if process is not None and not process.is_dead:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(process._handle, signal.SIGKILL)
 
     async def stop(self, slot: Slot, _detail: Any) -> None:
         """The process ends, and the host knows it."""
-        slot.instance._worker.stop()
+        slot.instance._residence.worker.stop()
 
     async def drop(self, slot: Slot, _detail: Any) -> None:
         """The connection to the process ends."""
-        process = slot.instance._worker._process
+        process = slot.instance._residence.worker._process
         if process is not None:
             process._transport.abort()
 

@@ -62,7 +62,7 @@ async def test_a_fork_does_not_outlive_the_pool(environment: Environment) -> Non
 async def test_a_worker_killed_between_two_calls_costs_none_of_them(environment: Environment) -> None:
     async with await aio.launch(environment) as instance:
         await instance.call_tool("add", {"text": "a"})
-        process = instance._worker._process
+        process = instance._residence.worker._process
         assert process is not None
         os.kill(process.pid, signal.SIGKILL)
         while not process.is_dead:

@@ -202,7 +202,7 @@ while True:
 """
     async with await aio.launch(hostile, limits=Limits(call_hard_s=20)) as instance:
         await instance.call_tool("count")
-        process = instance._worker._process
+        process = instance._residence.worker._process
         assert process is not None
         handle = os.pidfd_open(process.pid)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
