@@ -37,11 +37,11 @@ class Imported:
 
     id: str
     title: str
-    tools: int
-    tasks: int
-    tables: int
-    """In the database image, as `rows`."""
-    rows: int
+    tools_count: int
+    tasks_count: int
+    tables_count: int
+    """In the database image, as `rows_count`."""
+    rows_count: int
     signals: int
     """Tasks with a verifier that informs a judge."""
     decisions: int
@@ -117,7 +117,7 @@ class ImportReport:
     @property
     def totals(self) -> dict[str, int]:
         """Sums over the imported environments, and how much was left out or is a problem."""
-        summed = ("tools", "tasks", "tables", "rows", "signals", "decisions", "schema_errors", "seed_errors")
+        summed = ("tools_count", "tasks_count", "tables_count", "rows_count", "signals", "decisions", "schema_errors", "seed_errors")
         counts = {name: sum(getattr(e, name) for e in self.environments) for name in summed}
         return {
             "environments": len(self.environments),

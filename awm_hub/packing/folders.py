@@ -22,9 +22,9 @@ class PackedEnvironment:
     split: str
     content_hash: str
     image_sha256: str
-    tables: int
-    tools: int
-    tasks: int
+    tables_count: int
+    tools_count: int
+    tasks_count: int
     volatile_columns: tuple[str, ...]
     warnings: tuple[str, ...]
     """What is valid but hardly meant, what the record has no place for, and what was dropped."""
@@ -87,9 +87,9 @@ def _packed(source: Source, built: Built) -> PackedEnvironment:
         split=environment.split,
         content_hash=environment.content_hash,
         image_sha256=environment.image_sha256,
-        tables=len(environment.tables),
-        tools=len(environment.tools),
-        tasks=len(environment.tasks),
+        tables_count=len(environment.tables),
+        tools_count=len(environment.tools),
+        tasks_count=len(environment.tasks),
         volatile_columns=environment.volatile_columns,
         warnings=(*source.warnings, *built.warnings, *warnings),
     )

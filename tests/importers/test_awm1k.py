@@ -32,7 +32,7 @@ def test_a_whole_scenario_becomes_an_environment_that_runs(upstream) -> None:
     upstream.whole("Marina (Berths) 2")
     report, out = imported(upstream)
     (entry,) = report.environments
-    assert (entry.id, entry.title, entry.tools, entry.tasks, entry.tables, entry.rows) == (
+    assert (entry.id, entry.title, entry.tools_count, entry.tasks_count, entry.tables_count, entry.rows_count) == (
         "marina_berths_2", "Marina (Berths) 2", 2, 2, 2, 3,
     )  # fmt: skip
     assert (entry.signals, entry.decisions, entry.schema_errors, entry.seed_errors) == (1, 1, 0, 0)
@@ -151,7 +151,7 @@ def test_failing_statements_are_kept_in_the_row_counted_and_reported(upstream) -
     upstream.tables("Marina", broken).code("Marina").seed("Marina", dangling, escaped)
     report, out = imported(upstream)
     (entry,) = report.environments
-    assert (entry.schema_errors, entry.seed_errors, entry.rows, entry.tables) == (2, 3, 3, 2)
+    assert (entry.schema_errors, entry.seed_errors, entry.rows_count, entry.tables_count) == (2, 3, 3, 2)
     assert [subject for subject, _ in findings(report, "marina", "schema")] == ["fees", "fees"]
     assert [subject for subject, _ in findings(report, "marina", "seed")] == ["stays"] * 3
     environment = awm.load(out)["marina"]
@@ -371,7 +371,7 @@ def test_sql_that_reaches_outside_fails_and_leaves_no_trace(upstream, tmp_path: 
     upstream.seed("Marina", f"VACUUM INTO '{trace}'", "INSERT INTO stays SELECT 1, 1, readfile('/etc/hostname')")
     report, _ = imported(upstream)
     (entry,) = report.environments
-    assert (entry.schema_errors, entry.seed_errors, entry.rows) == (2, 2, 2)
+    assert (entry.schema_errors, entry.seed_errors, entry.rows_count) == (2, 2, 2)
     assert not trace.exists()
 
 

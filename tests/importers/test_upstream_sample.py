@@ -39,7 +39,7 @@ def test_the_official_environment_runs_with_its_34_tools(official: Import) -> No
     entries, _, out = official
     assert list(entries) == ["content_platform_1"]
     entry = entries["content_platform_1"]
-    assert (entry.tools, entry.tasks, entry.tables, entry.rows) == (34, 10, 14, 154)
+    assert (entry.tools_count, entry.tasks_count, entry.tables_count, entry.rows_count) == (34, 10, 14, 154)
     assert (entry.schema_errors, entry.seed_errors, entry.dropped_tools, entry.shadowed_tools) == (0, 0, (), ())
     assert [f.subject for f in of_kind(entry, "missing")] == ["scenario", "specification", "verifiers"]
     with awm.launch(awm.load(out)["content_platform_1"]) as instance:
@@ -61,7 +61,7 @@ def test_partial_official_rows_are_left_out_with_what_there_is(official: Import)
 
 def test_a_users_run_gives_all_its_environments_under_their_display_names(user_run: Import) -> None:
     entries, report, _ = user_run
-    assert {e.id: (e.title, e.tools, e.tasks) for e in entries.values()} == {
+    assert {e.id: (e.title, e.tools_count, e.tasks_count) for e in entries.values()} == {
         "docusign_e_signature_agreement_workflow": ("DocuSign (E-Signature & Agreement Workflow)", 17, 10),
         "etsy_digital_downloads": ("Etsy Digital Downloads", 18, 10),
         "rover": ("Rover", 17, 10),
