@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from awm_hub.environment import ToolSpec
+from awm_hub.inference import Usage
 from awm_hub.trajectory import ToolResult
+
+__all__ = ["Action", "Call", "Message", "Policy", "Turn", "Usage", "View", "Violation"]
 
 Message = dict[str, Any]
 """A chat message as OpenAI-compatible endpoints take it."""
@@ -39,18 +42,6 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
-    """What one action cost; None is not known."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost_usd: float | None = None
-    seconds: float = 0.0
-    requests: int = 0
-    """Requests to the endpoint, retries included."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Action:
     """One assistant message, taken apart. Without calls and without `lists_tools`, `answer` ends the episode."""
 
@@ -63,7 +54,7 @@ class Action:
     """What is wrong with the message itself."""
     message: Message | None = None
     """The assistant message as the endpoint gave it; None for policies that write none."""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, kw_only=True)
