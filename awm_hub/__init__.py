@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from awm_hub.errors import (
         AwmHubError,
         CapacityError,
+        ContextFullError,
         DataError,
         EpisodeError,
         FormatVersionError,
@@ -41,8 +42,12 @@ if TYPE_CHECKING:
         UsageError,
         WorkerError,
     )
+    from awm_hub.history import Window
     from awm_hub.hub import Environments, load
-    from awm_hub.judging import judge
+    from awm_hub.inference import Endpoint, Sampling
+    from awm_hub.judging import LlmJudge, judge
+    from awm_hub.policy import ChatPolicy
+    from awm_hub.rollouts import Run, rollout
     from awm_hub.runtime import Instance, Limits, LocalPool, Options, PoolCall, Snapshot, launch
     from awm_hub.trajectory import Evidence, Outcome, StateDiff, Step, ToolResult, Trajectory, Verdict
 
@@ -52,7 +57,10 @@ __all__ = [
     "AwmHubError",
     "Call",
     "CapacityError",
+    "ChatPolicy",
+    "ContextFullError",
     "DataError",
+    "Endpoint",
     "Environment",
     "Environments",
     "EpisodeError",
@@ -62,6 +70,7 @@ __all__ = [
     "JudgeError",
     "LimitError",
     "Limits",
+    "LlmJudge",
     "LoadError",
     "LocalPool",
     "Options",
@@ -69,6 +78,8 @@ __all__ = [
     "PoolCall",
     "RecordError",
     "RemoteError",
+    "Run",
+    "Sampling",
     "SandboxError",
     "SealError",
     "Snapshot",
@@ -82,18 +93,24 @@ __all__ = [
     "UnknownNameError",
     "UsageError",
     "Verdict",
+    "Window",
     "WorkerError",
     "__version__",
     "aio",
     "judge",
     "launch",
     "load",
+    "rollout",
 ]
 
 _MODULES = {
     "environment": ("Call", "Environment", "Task", "ToolSpec"),
+    "history": ("Window",),
     "hub": ("Environments", "load"),
-    "judging": ("judge",),
+    "inference": ("Endpoint", "Sampling"),
+    "judging": ("LlmJudge", "judge"),
+    "policy": ("ChatPolicy",),
+    "rollouts": ("Run", "rollout"),
     "runtime": ("Instance", "Limits", "LocalPool", "Options", "PoolCall", "Snapshot", "launch"),
     "trajectory": ("Evidence", "Outcome", "StateDiff", "Step", "ToolResult", "Trajectory", "Verdict"),
 }

@@ -66,7 +66,11 @@ def _with_tools(app: Any) -> Starlette:
         async with manager.run():
             yield
 
-    routes = [Route("/health", healthy), Route("/endpoint", timed, methods=["POST"]), Mount("/mcp", app=manager.handle_request)]
+    routes = [
+        Route("/health", healthy),
+        Route("/endpoint", timed, methods=["POST"]),
+        Mount("/mcp", app=manager.handle_request),
+    ]
     return Starlette(routes=routes, lifespan=lifespan)
 
 

@@ -58,7 +58,14 @@ def _lines(report: "ImportReport", out: str, console: Console) -> Iterator[str]:
         [
             ("id", "tools", "tasks", "tables", "findings", "title"),
             *(
-                (e.id, str(e.tools_count), str(e.tasks_count), str(e.tables_count), str(len(e.findings)), clean_line(e.title, 60))
+                (
+                    e.id,
+                    str(e.tools_count),
+                    str(e.tasks_count),
+                    str(e.tables_count),
+                    str(len(e.findings)),
+                    clean_line(e.title, 60),
+                )
                 for e in report.environments
             ),
         ]

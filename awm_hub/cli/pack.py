@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
 def _lines(report: "PackReport", console: Console) -> Iterator[str]:
     head = ("id", "split", "tables", "tools", "tasks", "content hash")
     rows = [
-        (e.id, e.split, str(e.tables_count), str(e.tools_count), str(e.tasks_count), e.content_hash[:16]) for e in report.environments
+        (e.id, e.split, str(e.tables_count), str(e.tools_count), str(e.tasks_count), e.content_hash[:16])
+        for e in report.environments
     ]
     yield from table([head, *rows])
     for warning in (w for e in report.environments for w in e.warnings):

@@ -34,11 +34,17 @@ VERBS = {
     "list": "listing",
     "show": "show",
     "call": "call",
+    "play": "play",
+    "rollout": "rollout",
     "serve": "serve",
     "import": "importing",
     "pack": "pack",
     "unpack": "unpack",
     "new": "new",
+    "view": "view",
+    "judge": "judge",
+    "judge-bench": "judge_bench",
+    "audit": "audit",
     "bench": "bench",
 }
 """Verb → module of this package."""

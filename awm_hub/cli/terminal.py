@@ -6,9 +6,7 @@ them. With `--json` nothing but one object goes to stdout, and progress becomes 
 """
 
 import io
-import json
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -17,12 +15,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, TextIO
 
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction marks, overrides and isolates
-    "\u2028\u2029\ufeff\ufff9-\ufffb"  # line ends that are none, invisible marks
-    "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, invisible tags
-)
+from awm_hub.safetext import clean, clean_line, json_text
+
+__all__ = [
+    "Console",
+    "OutputClosedError",
+    "clean",
+    "clean_line",
+    "counted",
+    "json_text",
+    "own_name",
+    "summary",
+    "table",
+]
+
 _PROSE_WIDTH, _NARROWEST = 100, 20
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -31,27 +37,9 @@ class OutputClosedError(Exception):
     """Whoever read the output has gone, as `head` does."""
 
 
-def clean(text: str) -> str:
-    """Text with everything that could act on a terminal replaced by its escape; line feeds and tabs stay."""
-    return _UNSAFE.sub(_escape, text)
-
-
-def clean_line(text: str, width: int | None = None) -> str:
-    """`clean`, on one line, cut to `width` characters."""
-    line = clean(text.replace("\n", "⏎").replace("\t", " "))
-    return line if width is None or len(line) <= width else line[: width - 1] + "…"
-
-
 def summary(text: str, width: int) -> str:
     """The first line of a text, as `clean_line`."""
     return clean_line(text.strip().partition("\n")[0], width)
-
-
-def json_text(value: Any, *, indent: int | None = None) -> str:
-    """JSON that is safe to print: it reads back as the same value, with unsafe characters written as escapes."""
-    separators = (",", ":") if indent is None else None
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
-    return _UNSAFE.sub(_json_escape, text)
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -142,13 +130,3 @@ def _write(stream: TextIO, text: str) -> None:
         print(text, file=stream, flush=True)
     except BrokenPipeError as error:
         raise OutputClosedError from error
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))

@@ -1,5 +1,9 @@
-"""Judging: what an attempt was worth, decided from its answer and from the database it left behind."""
+"""Judging: what an attempt was worth, decided from its answer and from the database it left behind.
 
-from awm_hub.judging.deciding import judge, judge_async
+Code decides (`decision`, `reference`), or a model on the evidence that code brings (`LlmJudge`).
+"""
 
-__all__ = ["judge", "judge_async"]
+from awm_hub.judging.deciding import JUDGES, Judge, judge, judge_async
+from awm_hub.judging.llm import LlmJudge
+
+__all__ = ["JUDGES", "Judge", "LlmJudge", "judge", "judge_async"]

@@ -6,10 +6,12 @@ changes must equal the solution's. A verdict is COMPLETED only if database and a
 be judged raises `JudgeError` and is never a reward.
 """
 
+import contextlib
 import functools
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from awm_hub import hub
 from awm_hub.environment import Environment, Task
@@ -29,13 +31,33 @@ _OUTCOMES = {
 _MAX_KEPT_ENDINGS = 256
 
 
-def judge(trajectory: Trajectory, *, environment: Environment | None = None, judge: str = "decision") -> Verdict:
+class Judge(Protocol):
+    """A judge that is more than a name: `awm_hub.judging.LlmJudge`, or one of your own."""
+
+    @property
+    def name(self) -> str:
+        """What its verdicts name as their judge."""
+
+    def describe(self) -> dict[str, Any]:
+        """What is recorded of it; never a key."""
+
+    async def judge(self, trajectory: Trajectory, *, environment: Environment | None = None) -> Verdict:
+        """Judge one trajectory.
+
+        Raises:
+            JudgeError: it cannot be judged.
+        """
+
+
+def judge(
+    trajectory: Trajectory, *, environment: Environment | None = None, judge: str | Judge = "decision"
+) -> Verdict:
     """Judge one trajectory.
 
     Args:
         trajectory: What was done.
         environment: Where it was done; default: the one the trajectory holds, else the bundled one of that id.
-        judge: `decision` (the task's decision function, else derived) or `reference` (always derived).
+        judge: `decision` (the task's decision function, else derived), `reference` (always derived) or an `LlmJudge`.
 
     Raises:
         JudgeError: it cannot be judged: no task, no decision and no solution, or a verifier that fails.
@@ -44,7 +66,7 @@ def judge(trajectory: Trajectory, *, environment: Environment | None = None, jud
 
 
 async def judge_async(
-    trajectory: Trajectory, *, environment: Environment | None = None, judge: str = "decision"
+    trajectory: Trajectory, *, environment: Environment | None = None, judge: str | Judge = "decision"
 ) -> Verdict:
     """Judge one trajectory; `awm_hub.judge` as a coroutine.
 
@@ -55,19 +77,60 @@ async def judge_async(
         raise UsageError(
             f"judge takes a Trajectory, not {type(trajectory).__name__}", next_step="instance.trajectory()"
         )
+    if not isinstance(judge, str):
+        return await judge.judge(trajectory, environment=environment)
     if judge not in JUDGES:
         raise UsageError(f"no judge named {judge!r}", next_step=f"choose one of {', '.join(JUDGES)}")
-    found, task = _judged(trajectory, environment)
-    try:
-        async with jobs.forked(trust_remote_code=trajectory.tier == "process") as fork:
-            case = await _open_case(trajectory, found, task, judge, fork)
-            if trajectory.termination != "environment_fault":
-                return await _decide(case, judge)
-    except (RecordError, SandboxError) as error:
-        raise JudgeError(f"the ending cannot be read: {error.message}") from error
+    async with _opened(trajectory, environment, judge) as case:
+        if trajectory.termination != "environment_fault":
+            return await _decide(case, judge)
     evidence = Evidence(diff=case.changes)
     return Verdict(
         outcome=Outcome.ENVIRONMENT_ERROR, judge=judge, reasoning="the environment failed", evidence=evidence
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """What code finds out about a trajectory, for a judge that is no code."""
+
+    environment: Environment
+    task: Task
+    evidence: Evidence
+    by_code: Verdict | None
+    """The decision's verdict, where there is a decision."""
+    ruled_out: dict[Outcome, str]
+    """Outcomes that contradict the evidence, and why."""
+
+
+async def examine(
+    trajectory: Trajectory, *, environment: Environment | None = None, with_decision: bool = True
+) -> Examination:
+    """Gather the evidence on a trajectory, and what it rules out.
+
+    Args:
+        trajectory: What was done.
+        environment: As `judge` takes it.
+        with_decision: Decide too, where the task has a decision function or a solution.
+
+    Raises:
+        JudgeError: the ending cannot be read, or a verifier fails.
+    """
+    verdict = None
+    async with _opened(trajectory, environment, "decision") as case:
+        if trajectory.termination == "environment_fault":
+            evidence = Evidence(diff=case.changes)
+        elif with_decision and (case.task.verifier("decision") or case.comparison is not None):
+            verdict = await _decide(case, "decision")
+            evidence = verdict.evidence
+        else:
+            evidence = Evidence(diff=case.changes, signals=await _signals(case), answer_matches=_answer_matches(case))
+    return Examination(
+        environment=case.environment,
+        task=case.task,
+        evidence=evidence,
+        by_code=verdict,
+        ruled_out=dict(_ruled_out(case, evidence)),
     )
 
 
@@ -105,6 +168,21 @@ def _judged(trajectory: Trajectory, given: Environment | None) -> tuple[Environm
     try:
         return environment, environment.task(trajectory.task_id)
     except UnknownNameError as error:
+        raise JudgeError(f"the ending cannot be read: {error.message}") from error
+
+
+@contextlib.asynccontextmanager
+async def _opened(trajectory: Trajectory, given: Environment | None, judge: str) -> AsyncIterator[_Case]:
+    """A trajectory's case, with a fork for as long as the block lasts.
+
+    Raises:
+        JudgeError: the ending cannot be read.
+    """
+    environment, task = _judged(trajectory, given)
+    try:
+        async with jobs.forked(trust_remote_code=trajectory.tier == "process") as fork:
+            yield await _open_case(trajectory, environment, task, judge, fork)
+    except (RecordError, SandboxError) as error:
         raise JudgeError(f"the ending cannot be read: {error.message}") from error
 
 
@@ -154,13 +232,23 @@ def _bundled(environment_id: str) -> Environment:
 
 async def _decide(case: _Case, judge: str) -> Verdict:
     task = case.task
-    signals = await _verify(case, "signals") if task.verifier("signals") else None
+    signals = await _signals(case)
     by_function = judge == "decision" and task.verifier("decision") is not None
     decision = await _by_function(case) if by_function else _derived(case)
-    matches = None if task.answer is None else answer_matches(task.answer, task.answer_order, case.trajectory.answer)
+    matches = _answer_matches(case)
     outcome, reasoning = _outcome(case, decision, matches)
     evidence = Evidence(diff=case.changes, signals=signals, decision=decision, answer_matches=matches)
     return Verdict(outcome=outcome, judge=judge, reasoning=reasoning, evidence=evidence)
+
+
+def _answer_matches(case: _Case) -> bool | None:
+    """Whether the answer is right; None where none is asked for."""
+    task = case.task
+    return None if task.answer is None else answer_matches(task.answer, task.answer_order, case.trajectory.answer)
+
+
+async def _signals(case: _Case) -> Any:
+    return await _verify(case, "signals") if case.task.verifier("signals") else None
 
 
 async def _verify(case: _Case, kind: str) -> Any:
@@ -259,6 +347,24 @@ def _barred(case: _Case, outcome: Outcome) -> str | None:
     if kind is None and outcome is not Outcome.AGENT_ERROR and _passes_undone(case):
         return "nothing was changed, and the audit found that doing nothing passes this task"
     return None
+
+
+def _ruled_out(case: _Case, evidence: Evidence) -> Iterator[tuple[Outcome, str]]:
+    """A derived decision knows right from wrong, but no part of right; a decision function knows all three."""
+    if not any(step.result.type == "fault" for step in case.trajectory.steps):
+        yield Outcome.ENVIRONMENT_ERROR, "no call failed by a fault of the environment"
+    decision = evidence.decision or {"result": "complete"}
+    found = _OUTCOMES[decision["result"]]
+    if found is Outcome.AGENT_ERROR and decision.get("by") == "function":
+        yield Outcome.PARTIALLY_COMPLETED, "the decision function finds nothing that counts"
+    elif barred := _barred(case, Outcome.PARTIALLY_COMPLETED):
+        yield Outcome.PARTIALLY_COMPLETED, barred
+    if found is not Outcome.COMPLETED:
+        yield Outcome.COMPLETED, "the database is not as it should be"
+    elif evidence.answer_matches is False:
+        yield Outcome.COMPLETED, "the answer is not the expected one"
+    elif barred := _barred(case, Outcome.COMPLETED):
+        yield Outcome.COMPLETED, barred
 
 
 def _passes_undone(case: _Case) -> bool:

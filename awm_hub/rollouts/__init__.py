@@ -1,0 +1,30 @@
+"""Rollouts: policies attempt tasks, many at once, and what they did is stored, judged and counted."""
+
+from awm_hub.rollouts.attempts import MAX_TURNS, attempt
+from awm_hub.rollouts.charts import chart, write_chart
+from awm_hub.rollouts.dataset import TRAJECTORY_COLUMNS, read_trajectories, write_trajectories
+from awm_hub.rollouts.measures import Ledger, Measure, Metrics, measure
+from awm_hub.rollouts.plans import Plan, Slot
+from awm_hub.rollouts.running import rollout, rollout_async
+from awm_hub.rollouts.store import Rollout, Run, open_run
+
+__all__ = [
+    "MAX_TURNS",
+    "TRAJECTORY_COLUMNS",
+    "Ledger",
+    "Measure",
+    "Metrics",
+    "Plan",
+    "Rollout",
+    "Run",
+    "Slot",
+    "attempt",
+    "chart",
+    "measure",
+    "open_run",
+    "read_trajectories",
+    "rollout",
+    "rollout_async",
+    "write_chart",
+    "write_trajectories",
+]

@@ -1,0 +1,231 @@
+"""A run on disk: its plan and one file per attempt, so that an interruption loses nothing.
+
+    DIR/run.json            the plan and the policy
+    DIR/rollouts/ID.json    one trajectory each, with `rollout` beside its fields
+    DIR/dataset/            the same as Parquet, where it was asked for
+
+A file appears whole or not at all. Its JSON is a trajectory, so every program that reads trajectories reads it. `Run`
+reads a directory back, one trajectory at a time, and adds verdicts to them.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from awm_hub.canonical import to_json
+from awm_hub.errors import DataError, RecordError, UnknownNameError, UsageError
+from awm_hub.reward import Reward, hybrid_reward
+from awm_hub.rollouts.plans import Plan, Slot
+from awm_hub.rollouts.reading import decoded, trajectory_from
+from awm_hub.trajectory import Outcome, Trajectory, Verdict
+
+FORMAT_VERSION = 1
+_PLACES = ("source", "revision", "host")
+"""Where environments and model were found: a run is gone on with by the same ones, from anywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rollout:
+    """One attempt of a run, as it was stored."""
+
+    id: str
+    number: int
+    """Which of the task's attempts, from 0."""
+    trajectory: Trajectory
+    judge_error: dict[str, str] | None = None
+    """Why there is no verdict, where a judge failed: `judge`, `type`, `message`."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The latest verdict."""
+        return self.trajectory.verdicts[-1] if self.trajectory.verdicts else None
+
+    @property
+    def reward(self) -> Reward:
+        """Eq. 1 with the paper's numbers over the latest verdict; `awm_hub.reward` computes others."""
+        return hybrid_reward(self.trajectory, self.verdict)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether it counts: neither endpoint nor judge failed."""
+        return self.reward.total is not None
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the task was completed, without breaking the format on the way where that ends a rollout."""
+        ended_badly = self.trajectory.termination in ("format_error", "endpoint_error")
+        return not ended_badly and self.verdict is not None and self.verdict.outcome is Outcome.COMPLETED
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: the trajectory, with `rollout` beside its fields."""
+        told = {"id": self.id, "number": self.number, "judge_error": self.judge_error}
+        return {**self.trajectory.to_dict(), "rollout": told}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any], name: str) -> Self:
+        """From the JSON form of the file with this name.
+
+        Raises:
+            RecordError: it is no trajectory.
+        """
+        told = found.get("rollout")
+        told = told if isinstance(told, Mapping) else {}
+        number, error = told.get("number"), told.get("judge_error")
+        return cls(
+            id=name,
+            number=number if isinstance(number, int) else 0,
+            trajectory=trajectory_from(found, name),
+            judge_error=dict(error) if isinstance(error, Mapping) else None,
+        )
+
+
+@dataclass(frozen=True)
+class Run(Mapping[str, Rollout]):
+    """A run's directory: a mapping from ids to stored rollouts, in the plan's order. Each is read when asked for."""
+
+    directory: Path
+    plan: Plan
+    policy: dict[str, Any] = field(default_factory=dict)
+    """Description of the policy."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (slot.id for slot in self.plan.slots() if self._file(slot.id).exists())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name == self._file(name).stem and self._file(name).is_file()
+
+    def __getitem__(self, name: str) -> Rollout:
+        """Read one rollout.
+
+        Raises:
+            UnknownNameError: no attempt of this id is stored.
+            RecordError: its file is no trajectory.
+        """
+        if name not in self:
+            raise UnknownNameError("rollout", name, list(self), next_step="`awm-hub view DIR` lists all")
+        path = self._file(name)
+        return Rollout.from_dict(decoded(path.read_bytes(), path.name), name)
+
+    @property
+    def missing(self) -> tuple[Slot, ...]:
+        """Attempts of the plan that are not stored."""
+        return tuple(slot for slot in self.plan.slots() if not self._file(slot.id).exists())
+
+    def keep(self, rollout: Rollout) -> None:
+        """Store a rollout; its file is replaced as a whole."""
+        _write(self._file(rollout.id), to_json(rollout.to_dict()))
+
+    def add_verdict(self, name: str, verdict: Verdict) -> Rollout:
+        """Add a verdict after those that a stored rollout has.
+
+        Raises:
+            UnknownNameError: no attempt of this id is stored.
+        """
+        found = self[name]
+        judged = replace(found.trajectory, verdicts=(*found.trajectory.verdicts, verdict))
+        changed = replace(found, trajectory=judged, judge_error=None)
+        self.keep(changed)
+        return changed
+
+    def _file(self, name: str) -> Path:
+        return self.directory / "rollouts" / f"{name}.json"
+
+
+def open_run(directory: str | os.PathLike[str]) -> Run:
+    """Open a run's directory for reading; it may still be running.
+
+    Raises:
+        DataError: there is no run in this directory.
+        RecordError: its plan cannot be read.
+    """
+    path = Path(directory)
+    try:
+        found = decoded((path / "run.json").read_bytes(), "run.json")
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{path} holds no run", next_step="`awm-hub rollout … -o DIR` makes one") from None
+    if not isinstance(found.get("plan"), Mapping) or not isinstance(found.get("policy"), dict):
+        raise RecordError(f"{path / 'run.json'} is no plan of a run")
+    if found.get("format_version") != FORMAT_VERSION:
+        raise RecordError(f"{path / 'run.json'} was written by another version", next_step="pip install -U awm-hub")
+    return Run(path, Plan.from_dict(found["plan"]), found["policy"])
+
+
+def begin_run(directory: str | os.PathLike[str], plan: Plan, policy: Mapping[str, Any]) -> Run:
+    """The run in a directory, a new one or one to be gone on with.
+
+    Raises:
+        UsageError: the directory holds a run of another plan or policy.
+    """
+    path = Path(directory)
+    if (path / "run.json").exists():
+        run = open_run(path)
+        _check_same(run, plan, policy)
+        for left in (path / "rollouts").glob(".*.tmp"):
+            left.unlink()
+        return run
+    (path / "rollouts").mkdir(parents=True, exist_ok=True)
+    head = {"format_version": FORMAT_VERSION, "plan": plan.to_dict(), "policy": dict(policy)}
+    _write(path / "run.json", to_json(head))
+    return open_run(path)
+
+
+@contextlib.contextmanager
+def alone(directory: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a run's directory, so that two programs do not make the same attempts.
+
+    Raises:
+        UsageError: another program is at it, or it holds something other than a run.
+    """
+    path = Path(directory)
+    if path.exists() and not (path.is_dir() and _is_ours(path)):
+        raise UsageError(f"{path} holds something other than a run", next_step="name a new folder with -o")
+    path.mkdir(parents=True, exist_ok=True)
+    with open(path / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"another program is working on the run in {directory}"
+            raise UsageError(message, next_step="wait for it, or name another folder with -o") from None
+        yield
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a folder holds a run, or is empty but for what a run begins with."""
+    return (path / "run.json").exists() or all(p.name in (".lock", ".run.json.tmp", "rollouts") for p in path.iterdir())
+
+
+def _check_same(run: Run, plan: Plan, policy: Mapping[str, Any]) -> None:
+    """See that a run is gone on with as it was begun; the directory may have moved and grown."""
+    before = {**run.plan.to_dict(), "policy": _without_places(run.policy)}
+    now = {**plan.to_dict(), "policy": _without_places(policy)}
+    for name, value in _without_places(now).items():
+        if to_json(value) != to_json(before.get(name)):
+            was, is_ = _shown(before.get(name)), _shown(value)
+            step = "repeat the command that began it, or name another folder with -o"
+            raise UsageError(f"{run.directory} holds a run with another {name}: {was}, not {is_}", next_step=step)
+
+
+def _without_places(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if name not in _PLACES}
+
+
+def _shown(value: Any) -> str:
+    text = to_json(value)
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all, and survives a loss of power."""
+    place = path.with_name(f".{path.name}.tmp")
+    with open(place, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(place, path)
