@@ -169,7 +169,10 @@ async def test_interrupted_frameworks_are_not_used_again() -> None:
         generation = two._residence.worker.generation
         await asyncio.gather(one.call_tool("spin", {"text": "s"}), two.call_tool("add", {"text": "meanwhile"}))
         assert [n["text"] for n in (await two.call_tool("list_notes")).value][2:] == ["kept", "meanwhile"]
-        assert (one._residence.worker is two._residence.worker, two._residence.worker.generation) == (True, generation + 1)
+        assert (one._residence.worker is two._residence.worker, two._residence.worker.generation) == (
+            True,
+            generation + 1,
+        )
 
 
 async def test_a_request_that_the_framework_refuses_is_the_same_alone_and_in_a_batch() -> None:
