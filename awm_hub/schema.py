@@ -190,13 +190,29 @@ INDEX_COLUMNS: tuple[Column, ...] = (
     _column("format_version", pa.int32(), "1."),
 )
 
+TRAJECTORY_COLUMNS: tuple[Column, ...] = (
+    _column("id", _TEXT, "Names the attempt within its run: environment, task and number."),
+    _column("environment_id", _TEXT, "The environment."),
+    _column("environment_hash", _TEXT, "Its `content_hash`."),
+    _column("task_id", _TEXT, "The task."),
+    _column("split", _TEXT, "The environment's split."),
+    _column("policy", _TEXT, "What chose the actions, JSON: kind, model, sampling, history window."),
+    _column("outcome", _TEXT, "The latest verdict's; null: not judged.", True),
+    _column("reward", pa.float64(), "Eq. 1, the paper's numbers; null: unscorable.", True),
+    _column("termination", _TEXT, "What ended the rollout."),
+    _column("steps_count", _COUNT, "Tool calls."),
+    _column("messages", _TEXT, "The conversation in chat form, JSON; `[]` for scripted policies."),
+    _column("trajectory", _TEXT, "The whole record, JSON."),
+)
 ENVIRONMENTS = pa.schema([c.field() for c in ENVIRONMENT_COLUMNS])
 TASKS = pa.schema([c.field() for c in TASK_COLUMNS])
 INDEX = pa.schema([c.field() for c in INDEX_COLUMNS])
+TRAJECTORIES = pa.schema([c.field() for c in TRAJECTORY_COLUMNS])
 CONFIGS: dict[str, tuple[Column, ...]] = {
     "environments": ENVIRONMENT_COLUMNS,
     "tasks": TASK_COLUMNS,
     "index": INDEX_COLUMNS,
+    "trajectories": TRAJECTORY_COLUMNS,
 }
 
 

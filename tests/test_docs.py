@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from endpoint import running_endpoint, says
 from starlette.routing import Route
 
 import awm_hub
@@ -26,6 +27,7 @@ from awm_hub.serving import build_app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 AWM_HUB = [sys.executable, "-m", "awm_hub"]
+ONE_TASK = "public_library_1 --task owed_by_ingeborg"
 TOUCHES_THE_OUTSIDE = ("awm-hub serve", "awm-hub import")
 """Commands that wait for a client or read from the Hub: shown, parsed, not run."""
 
@@ -135,10 +137,24 @@ def test_the_configuration_for_desktop_clients_is_a_command_that_parses() -> Non
     assert build_parser().parse_args(server["args"]).stdio == "public_library_1"
 
 
-def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    for command in commands(ROOT / "README.md"):
-        if command.startswith("awm-hub ") and not command.startswith(TOUCHES_THE_OUTSIDE) and "awm1k" not in command:
-            run(command, tmp_path)
+def test_the_commands_of_readme_rollouts_and_judging_run(tmp_path: Path) -> None:
+    """One after the other, with an endpoint that gives every attempt the same verdict, and every task this answer."""
+    shares = dict.fromkeys(("COMPLETED", "PARTIALLY_COMPLETED", "AGENT_ERROR", "ENVIRONMENT_ERROR"), 0.25)
+    said = json.dumps({"reasoning": "Nothing was done.", "outcome": "AGENT_ERROR", "confidences": shares})
+    with running_endpoint(lambda _body: says(said)) as endpoint:
+        for page in ("README.md", "docs/rollouts.md", "docs/judging.md"):
+            for command in commands(ROOT / page):
+                if command.startswith(TOUCHES_THE_OUTSIDE) or "awm1k" in command:
+                    continue
+                if command.startswith("awm-hub "):
+                    run(_shortened(command, endpoint.base_url), tmp_path)
+
+
+def _shortened(command: str, base_url: str) -> str:
+    """The command with the endpoint of the test, and for one task instead of all."""
+    for old, new in (("http://127.0.0.1:8000/v1", base_url), ("rollout all", f"rollout {ONE_TASK}")):
+        command = command.replace(old, new)
+    return command if ONE_TASK in command else command.replace("rollout public_library_1", f"rollout {ONE_TASK}")
 
 
 @contextlib.contextmanager
@@ -223,5 +239,13 @@ def run(command: str, folder: Path) -> None:
     """Run one command line of the documentation; it must succeed."""
     words = shlex.split(command, comments=True)
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
-    done = subprocess.run([*AWM_HUB, *words[1:]], cwd=folder, capture_output=True, text=True, env=env, timeout=120)
+    done = subprocess.run(
+        [*AWM_HUB, *words[1:]],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=120,
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

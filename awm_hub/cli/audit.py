@@ -55,6 +55,7 @@ def add(verbs: Verbs) -> None:
     add(
         "--run", metavar="FILE", dest="run_file", help="where finished environments are kept (default: the Hub's cache)"
     )
+    add("--baseline", metavar="REPORT", help="an earlier report; tools that do otherwise than there are findings")
     add("--fresh", action="store_true", help="audit again what is kept")
     add_trust(parser)
     parser.set_defaults(run=run)
@@ -71,6 +72,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
             ids=arguments.env,
             jobs=arguments.jobs,
             run_file=arguments.run_file,
+            baseline=arguments.baseline,
             is_fresh=arguments.fresh,
             trust_remote_code=arguments.trust_remote_code,
             progress=console.pass_on if console.is_json else _Narrator(console),

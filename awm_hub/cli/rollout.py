@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from awm_hub.cli.choosing import chosen_environment, naming_dataset
+from awm_hub.cli.choosing import naming_dataset
 from awm_hub.cli.endpoints import KEYS, add_endpoint, endpoint_of
 from awm_hub.cli.options import Parser, Verbs, add_dataset, add_trust, add_verb
 from awm_hub.cli.reports import Failure, Finished
@@ -15,6 +15,7 @@ from awm_hub.errors import RemoteError, UsageError
 
 if TYPE_CHECKING:
     from awm_hub.environment import Environment
+    from awm_hub.hub import Environments
     from awm_hub.inference import Endpoint
     from awm_hub.policy.acting import Policy
     from awm_hub.rollouts import Metrics, Run
@@ -157,21 +158,16 @@ class _Narrator:
 def _environments(arguments: argparse.Namespace) -> "Mapping[str, Environment]":
     from awm_hub.hub import load
 
-    if arguments.environment == "all":
-        return load(arguments.dataset, revision=arguments.revision)
-    environment = chosen_environment(arguments)
-    if arguments.task is not None:
-        for task in arguments.task:
-            environment.task(task)
-    return _One(environment, load(arguments.dataset, revision=arguments.revision).revision)
+    dataset = load(arguments.dataset, revision=arguments.revision)
+    return dataset if arguments.environment == "all" else _One(dataset, arguments.environment)
 
 
 class _One(dict[str, "Environment"]):
-    """One environment of a dataset, with the dataset's revision."""
+    """One environment of a dataset, and where that was found."""
 
-    def __init__(self, environment: "Environment", revision: str | None) -> None:
-        super().__init__({environment.id: environment})
-        self.revision = revision
+    def __init__(self, dataset: "Environments", name: str) -> None:
+        super().__init__({name: dataset[name]})
+        self.source, self.revision = dataset.source, dataset.revision
 
 
 def _endpoint(arguments: argparse.Namespace) -> "Endpoint | None":
@@ -193,6 +189,8 @@ def _policy(
     if name is None:
         step = "--policy solution, noop, random or replay:FILE, or a model with --model"
         raise UsageError("rollout needs a policy", next_step=step)
+    if name != "chat" and endpoint is not None:
+        raise UsageError(f"the policy {name} asks no model", next_step="leave out --model, or --policy")
     if name != "chat":
         return policy_from(name, environments=environments)
     names = ("protocol", "is_strict", "result_chars", "tool_prefix", "keeps_thoughts")

@@ -108,11 +108,11 @@ class ReplayPolicy(Scripted):
         calls = tuple(Call(tool=step.tool, arguments=step.arguments) for step in trajectory.steps)
         answer = Action(answer=trajectory.answer)
         self._actions = (Action(calls=calls), answer) if calls else (answer,)
-        self._trajectory = trajectory
+        self.trajectory = trajectory
 
     def describe(self) -> dict[str, Any]:
         """What it repeats."""
-        t = self._trajectory
+        t = self.trajectory
         of = {"environment_id": t.environment_id, "task_id": t.task_id, "seed": t.seed}
         return {"kind": "replay", "of": {**of, "sha256": sha256_of(t.to_dict())}}
 

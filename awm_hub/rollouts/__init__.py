@@ -2,7 +2,7 @@
 
 from awm_hub.rollouts.attempts import MAX_TURNS, attempt
 from awm_hub.rollouts.charts import chart, write_chart
-from awm_hub.rollouts.dataset import TRAJECTORY_COLUMNS, read_trajectories, write_trajectories
+from awm_hub.rollouts.dataset import read_trajectories, write_trajectories
 from awm_hub.rollouts.measures import Ledger, Measure, Metrics, measure
 from awm_hub.rollouts.plans import Plan, Slot
 from awm_hub.rollouts.running import rollout, rollout_async
@@ -10,7 +10,6 @@ from awm_hub.rollouts.store import Rollout, Run, open_run
 
 __all__ = [
     "MAX_TURNS",
-    "TRAJECTORY_COLUMNS",
     "Ledger",
     "Measure",
     "Metrics",

@@ -20,27 +20,10 @@ from awm_hub.environment import split_of
 from awm_hub.errors import DataError, RecordError, UsageError
 from awm_hub.rollouts.reading import decoded, trajectory_from
 from awm_hub.rollouts.store import Rollout, open_run
-from awm_hub.schema import Column
+from awm_hub.schema import TRAJECTORIES
 from awm_hub.trajectory import Trajectory
 
 CONFIG = "trajectories"
-_TEXT = pa.string()
-TRAJECTORY_COLUMNS: tuple[Column, ...] = (
-    Column(name="id", type=_TEXT, meaning="Names the attempt within its run: environment, task and number."),
-    Column(name="environment_id", type=_TEXT, meaning="The environment."),
-    Column(name="environment_hash", type=_TEXT, meaning="Its `content_hash`."),
-    Column(name="task_id", type=_TEXT, meaning="The task."),
-    Column(name="split", type=_TEXT, meaning="The environment's split."),
-    Column(name="policy", type=_TEXT, meaning="What chose the actions, JSON: kind, model, sampling, history window."),
-    Column(name="outcome", type=_TEXT, meaning="The latest verdict's; null: not judged.", nullable=True),
-    Column(name="reward", type=pa.float64(), meaning="Eq. 1, the paper's numbers; null: unscorable.", nullable=True),
-    Column(name="termination", type=_TEXT, meaning="What ended the rollout."),
-    Column(name="steps_count", type=pa.int64(), meaning="Tool calls."),
-    Column(name="messages", type=_TEXT, meaning="The conversation in chat form, JSON; `[]` for scripted policies."),
-    Column(name="trajectory", type=_TEXT, meaning="The whole record, JSON."),
-)
-TRAJECTORIES = pa.schema([c.field() for c in TRAJECTORY_COLUMNS])
-
 _OWN_ENTRIES = ("README.md", CONFIG)
 _GROUP_ROWS, _GROUP_BYTES = 64, 64 * 2**20
 _SHARD_BYTES = 20 * 2**20

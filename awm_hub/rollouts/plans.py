@@ -54,7 +54,7 @@ class Plan:
     judge: str | None
     """Name of the judge; None: nothing is judged."""
     source: str | None = None
-    """The dataset, as it was asked for."""
+    """The dataset, as `awm_hub.load` takes it; None: the bundled one, or environments from nowhere."""
     revision: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Deviations from strict behaviour of the instances."""

@@ -123,7 +123,7 @@ async def rollout_async(
     found = _as_mapping(environments)
     if isinstance(policy, str):
         policy = policy_from(policy, environments=found)
-    replayed = getattr(policy, "trajectory", getattr(policy, "_trajectory", None))
+    replayed = getattr(policy, "trajectory", None)
     settings = options or _options_of(replayed)
     plan = _plan(found, tasks, replayed, rollouts_per_task=rollouts_per_task, seed=seed, max_turns=max_turns)
     plan = replace(plan, judge=_judge_name(judge), options=settings.to_dict())
@@ -295,7 +295,7 @@ def _plan(
     environments: Mapping[str, Environment], tasks: Sequence[str] | None, replayed: Trajectory | None, **numbers: Any
 ) -> Plan:
     """What to do, read off the environments one after the other."""
-    source, revision = (getattr(environments, name, None) for name in ("source", "revision"))
+    source, revision = _place_of(environments)
     if replayed is not None:
         environments, tasks = _replayed_place(environments, tasks, replayed)
         numbers["max_turns"] = max(numbers["max_turns"], len(replayed.steps) + 1)
@@ -308,6 +308,15 @@ def _plan(
         revision=revision,
         **numbers,
     )
+
+
+def _place_of(environments: Mapping[str, Environment]) -> tuple[str | None, str | None]:
+    """What `awm_hub.load` opens the same dataset with, from any folder; None for the bundled set."""
+    source, revision = (getattr(environments, name, None) for name in ("source", "revision"))
+    if source is not None and os.path.exists(source):
+        return os.path.abspath(source), revision
+    # addresses on the Hub have a slash, the bundled set's name has none
+    return (source, revision) if source is not None and "/" in source else (None, None)
 
 
 def _replayed_place(

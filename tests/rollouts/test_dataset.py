@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from rollouts.records import DONE, rollout
 
+from awm_hub import schema
 from awm_hub.errors import DataError, RecordError, UsageError
-from awm_hub.rollouts import TRAJECTORY_COLUMNS, dataset, read_trajectories, write_trajectories
+from awm_hub.rollouts import dataset, read_trajectories, write_trajectories
 
 MESSAGES = ({"role": "user", "content": "Hello"}, {"role": "assistant", "content": "é", "tool_calls": []})
 # by the hash of their ids, the first two are in `train`, the last in `test`
@@ -24,8 +25,7 @@ def test_every_column_is_there_with_its_type_and_meaning(tmp_path: Path) -> None
     out = write_trajectories(ROLLOUTS[:1], tmp_path / "out")
     (file,) = (out / "trajectories").iterdir()
     table = pq.read_table(file)
-    assert table.schema.equals(dataset.TRAJECTORIES)
-    assert all(column.meaning for column in TRAJECTORY_COLUMNS)
+    assert table.schema.equals(schema.TRAJECTORIES)
     (row,) = table.to_pylist()
     assert json.loads(row.pop("trajectory"))["task_id"] == "a_1/t0"
     assert json.loads(row.pop("messages")) == list(MESSAGES)
