@@ -150,6 +150,24 @@ class CallReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubsetReport:
+    """`subset`: what was chosen, and why other tasks were not."""
+
+    out: str
+    source: str
+    revision: str | None
+    environments_count: int
+    tasks_count: int
+    sound_environments: int
+    """What could be chosen from."""
+    sound_tasks: int
+    left_out: Mapping[str, int]
+    """Reason → tasks."""
+    fingerprint: str
+    """Equal exactly where environments, their content and the tasks are."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewReport:
     """`new`: the source folder that was written."""
 

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from awm_hub import schema
-from awm_hub.environment import Environment
-from awm_hub.errors import RecordError, UnknownNameError, UsageError
+from awm_hub.environment import Environment, Quality
+from awm_hub.errors import RecordError, UnknownNameError
+from awm_hub.hub.filters import Filters, check_filters, fits, passes
 from awm_hub.hub.locations import Folder, Location, locate, refuse_revision
+from awm_hub.hub.origins import remember_revision
 from awm_hub.hub.reading import ParquetFile
 
 BUNDLED = Path(__file__).parent.parent / "bundled"
@@ -45,8 +47,14 @@ class IndexEntry:
     format_version: int
 
 
+_ENTRY_FIELDS = tuple(f.name for f in fields(IndexEntry))
+
+
 class Environments(Mapping[str, Environment]):
-    """The environments of a dataset by id; a row is read when it is asked for."""
+    """The environments of a dataset by id; a row is read when it is asked for.
+
+    Iterating goes by id, which is the order of the rows in their files, so that a pass reads each row group once.
+    """
 
     def __init__(self, location: Location, entries: Mapping[str, IndexEntry]) -> None:
         self._location = location
@@ -54,6 +62,7 @@ class Environments(Mapping[str, Environment]):
         """Light metadata of every environment."""
         self._lock = threading.Lock()
         self._open: dict[str, ParquetFile] = {}
+        self._qualities: dict[str, Quality] | None = None
 
     @property
     def source(self) -> str:
@@ -98,35 +107,81 @@ class Environments(Mapping[str, Environment]):
         if environment.content_hash != entry.content_hash:
             message = f"row {name!r} has another content_hash than the index says"
             raise RecordError(message, next_step="the index is of other files: fetch or pack the dataset again")
+        if self.revision is not None:
+            remember_revision(environment, self.revision)
         return environment
+
+    def where(self, **filters: Unpack[Filters]) -> "Environments":
+        """Only the environments that pass; see `awm_hub.hub.Filters`.
+
+        Raises:
+            UsageError: a filter, or a value of it, does not exist.
+            RecordError: `quality` is filtered by, and that column breaks the format.
+            RemoteError: `quality` is filtered by, and cannot be fetched.
+        """
+        check_filters(filters)
+        found = Environments(self._location, {n: e for n, e in self.entries.items() if fits(e, filters)})
+        wanted = filters.get("quality")
+        if wanted is None:
+            return found
+        qualities = found.qualities()
+        kept = {n: e for n, e in found.entries.items() if passes(qualities.get(n), wanted)}
+        return Environments(self._location, kept)
+
+    def qualities(self) -> Mapping[str, Quality]:
+        """Audit results by id, of the environments that were audited in their present content.
+
+        Only that column is read, which is little: the images and the code stay where they are.
+
+        Raises:
+            RecordError: a file breaks the format.
+            RemoteError: a file cannot be fetched.
+        """
+        with self._lock:
+            if self._qualities is None:
+                self._qualities = dict(self._read_qualities())
+            return self._qualities
+
+    def _read_qualities(self) -> Iterator[tuple[str, Quality]]:
+        for name, group in dict.fromkeys((e.file, e.row_group) for e in self.entries.values()):
+            file = self._file(name)
+            file.check_columns(schema.ENVIRONMENTS, ("id", "quality"))
+            for row in file.rows(group, ("id", "quality")):
+                entry = self.entries.get(row["id"])
+                quality = Quality.from_dict(row["quality"]) if row["quality"] is not None else None
+                if entry is not None and quality is not None and quality.audited_hash == entry.content_hash:
+                    yield entry.id, quality
 
     def _file(self, name: str) -> ParquetFile:
         """The file; the last ones asked for are kept open, since the splits' rows alternate."""
         if name not in self._open:
             if len(self._open) == _OPEN_FILES:
                 del self._open[next(iter(self._open))]
-            self._open[name] = ParquetFile(self._location.path(name), name)
+            self._open[name] = ParquetFile(self._location.open(name), name)
         return self._open[name]
 
 
 def load(
-    source: str | os.PathLike[str] | None = None, *, revision: str | None = None, split: str | None = None
+    source: str | os.PathLike[str] | None = None, *, revision: str | None = None, **filters: Unpack[Filters]
 ) -> Environments:
     """Open a dataset of environments.
+
+    Of a dataset on the Hub, the index is downloaded; asking for an environment then fetches the row group that holds it
+    (about a megabyte), which is kept in the Hub's cache and works offline from there.
 
     Args:
         source: A local folder or Parquet file, a Hub dataset (`owner/name` or `hf://datasets/owner/name`), or None for
             the dataset that comes with the package. A local folder wins over a Hub dataset of the same name.
         revision: Branch, tag or commit on the Hub.
-        split: Only `train` or only `test`.
+        filters: Which environments: `split`, `category`, `interface`, `usage`, `min_tools`, `max_tools`, `min_tables`,
+            `max_tables`, `quality`, `ids`; see `awm_hub.hub.Filters`.
 
     Raises:
         DataError: there is no such dataset, or it breaks the format.
         RemoteError: the Hub does not have it, or cannot be reached.
-        UsageError: there is no such split, or a local dataset is asked for at a revision.
+        UsageError: there is no such filter or value of one, or a local dataset is asked for at a revision.
     """
-    if split not in (None, *schema.SPLITS):
-        raise UsageError(f"there is no split {split!r}", next_step=f"one of {', '.join(schema.SPLITS)}")
+    check_filters(filters)
     location = _bundled(revision) if source is None else locate(source, revision)
     index = location.index()
     rows = _index_rows(index) if index else [r for f in location.files() for r in _light_rows(location, f)]
@@ -135,9 +190,9 @@ def load(
         entry = _entry(row, location.source)
         if entry.id in entries:
             raise RecordError(f"{location.source} holds {entry.id!r} twice", next_step="pack the dataset again")
-        if split in (None, entry.split):
-            entries[entry.id] = entry
-    return Environments(location, entries)
+        entries[entry.id] = entry
+    found = Environments(location, entries)
+    return found.where(**filters) if filters else found
 
 
 def _bundled(revision: str | None) -> Folder:
@@ -154,7 +209,7 @@ def _index_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _light_rows(location: Location, name: str) -> Iterator[dict[str, Any]]:
     """Rows as an index would hold them, from the light columns of a file."""
-    file = ParquetFile(location.path(name), name)
+    file = ParquetFile(location.open(name), name)
     file.check_columns(schema.ENVIRONMENTS, (*_LIGHT, *_COUNTED))
     leaves = [file.leaf(column, field) for column, field in _COUNTED.items()]
     for group in file.groups:
@@ -165,7 +220,7 @@ def _light_rows(location: Location, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _entry(row: Mapping[str, Any], source: str) -> IndexEntry:
-    values = {f.name: row[f.name] for f in fields(IndexEntry)}
+    values = {name: row[name] for name in _ENTRY_FIELDS}
     texts = ("id", "split", "file", "content_hash", "title", "interface", "usage")
     numbers = ("row_group", "tables_count", "tools_count", "tasks_count", "format_version")
     is_typed = all(isinstance(values[t], str) for t in texts) and all(isinstance(values[n], int) for n in numbers)

@@ -1,7 +1,9 @@
 """Where a dataset lies: in a folder, in one Parquet file, or on the Hub.
 
-A location gives local paths of the dataset's files. Files of the Hub go through the Hub's own cache: what was read once
-works offline, and a revision is pinned to the commit it stood for when the dataset was opened.
+A location opens the dataset's files. Of the Hub's, the index and small files are downloaded into the Hub's own cache,
+and large ones are read by ranges, unless that cache has them: `hf download` beforehand makes a machine independent of
+the network. What was read once works offline, and a revision is pinned to the commit that it stood for when the dataset
+was opened.
 """
 
 import contextlib
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from awm_hub.errors import DataError, RemoteError, SourceError, UsageError
+from awm_hub.hub.ranges import FileFacts, RangeFile, keep_facts, kept_facts
 
 _REPO_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 _HUB_URI = re.compile(r"hf://datasets/(?P<id>[\w.-]{1,96}/[\w.-]{1,96})(?:@(?P<revision>[^/]+))?/?")
@@ -20,6 +23,9 @@ _SHARD = re.compile(r"(?:environments/)?[^/]+\.parquet")
 _INDEX = "index.parquet"
 _NAMING = "name a folder, a Parquet file or a Hub dataset (owner/name)"
 _TIMEOUT_S = 30
+_RETRIES = 2
+_WHOLE_BYTES = 2**20
+"""Files up to this size are downloaded whole: that is one request instead of three."""
 
 
 class Location(Protocol):
@@ -36,8 +42,8 @@ class Location(Protocol):
     def files(self) -> list[str]:
         """Parquet files of the `environments` config, relative to the root."""
 
-    def path(self, file: str) -> Path:
-        """The local path of one of them."""
+    def open(self, file: str) -> Path | RangeFile:
+        """One of them, for reading here or there."""
 
 
 class Folder:
@@ -57,7 +63,7 @@ class Folder:
         found = [*self._root.glob("environments/*.parquet"), *self._root.glob("*.parquet")]
         return shards(sorted(p.relative_to(self._root).as_posix() for p in found))
 
-    def path(self, file: str) -> Path:
+    def open(self, file: str) -> Path:
         """The local path of one of them."""
         return self._root / file
 
@@ -78,7 +84,7 @@ class File:
         """The file itself."""
         return [self._path.name]
 
-    def path(self, file: str) -> Path:
+    def open(self, file: str) -> Path:
         """The file's path."""
         return self._path
 
@@ -104,12 +110,76 @@ class HubRepo:
         info = self._info or self._fetch_info(self.revision)
         return shards(sorted(s.rfilename for s in info.siblings or ()))
 
-    def path(self, file: str) -> Path:
-        """The local path of one of them, downloaded where the cache does not have it."""
+    def open(self, file: str) -> Path | RangeFile:
+        """One of them: a path where the Hub's cache has it, or where it is small or needed as a whole."""
+        facts = None if self._is_cached(file) or self._index is None else self._facts(file)
+        if facts is not None and facts.size > _WHOLE_BYTES:
+            return RangeFile(facts.size, self._assets(facts.etag), lambda start, end: self._fetch(file, start, end))
         found = self._download(file, self.revision)
         if found is None:
-            raise RemoteError(f"{self._repo_id} has no file {file}", next_step="ask its author to pack it again")
+            raise self._missing(file)
         return found
+
+    def _missing(self, file: str) -> RemoteError:
+        return RemoteError(f"{self._repo_id} has no file {file}", next_step="ask its author to pack it again")
+
+    def _is_cached(self, file: str) -> bool:
+        from huggingface_hub import try_to_load_from_cache
+
+        return isinstance(try_to_load_from_cache(self._repo_id, file, repo_type="dataset", revision=self.revision), str)
+
+    def _assets(self, *parts: str) -> Path:
+        """A folder of ours in the Hub's folder for libraries' own files."""
+        from huggingface_hub import constants
+
+        return Path(constants.HF_ASSETS_CACHE, "awm-hub", self._repo_id.replace("/", "--"), *parts)
+
+    def _facts(self, file: str) -> FileFacts | None:
+        """What the Hub says about a file of this commit, asked once; None where nothing is known offline."""
+        from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
+        from huggingface_hub.errors import EntryNotFoundError
+
+        place = self._assets(str(self.revision), f"{file.replace('/', '--')}.json")
+        facts = kept_facts(place)
+        if facts is not None or constants.HF_HUB_OFFLINE:
+            return facts
+        url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=self.revision)
+        try:
+            with quiet_hub_client():
+                found = get_hf_file_metadata(url, timeout=_TIMEOUT_S)
+        except EntryNotFoundError:
+            raise self._missing(file) from None
+        except _remote_errors() as error:
+            raise self._error(error, self.revision, file) from error
+        if found.etag is None or found.size is None:
+            return None
+        facts = FileFacts(etag=found.etag, size=found.size)
+        keep_facts(place, facts)
+        return facts
+
+    def _fetch(self, file: str, start: int, end: int) -> bytes:
+        from huggingface_hub import constants, hf_hub_url
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]  # documented there, but not in its `__all__`
+            build_hf_headers,
+            hf_raise_for_status,
+            http_backoff,
+        )
+
+        if constants.HF_HUB_OFFLINE:
+            raise self._error(OSError("offline"), self.revision, f"this part of {file}")
+        url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=self.revision)
+        headers = {**build_hf_headers(), "Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
+        try:
+            with quiet_hub_client():
+                answer = http_backoff("GET", url, headers=headers, timeout=_TIMEOUT_S, max_retries=_RETRIES)
+                hf_raise_for_status(answer)
+        except _remote_errors() as error:
+            raise self._error(error, self.revision, file) from error
+        data: bytes = answer.content if answer.status_code == 206 else answer.content[start:end]
+        if len(data) != end - start:
+            message = f"the Hub sent {len(data)} of {end - start} bytes of {self._repo_id}: {file}"
+            raise RemoteError(message, next_step="try again")
+        return data
 
     def _download(self, file: str, revision: str | None) -> Path | None:
         from huggingface_hub import hf_hub_download

@@ -7,6 +7,7 @@ text; how much a row unfolds to is known, and limited, before it becomes Python 
 """
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from awm_hub import schema
 from awm_hub.environment import check_format_version
 from awm_hub.errors import LimitError, RecordError
+from awm_hub.hub.ranges import RangeFile
 
 MAX_GROUP_ROWS = 2**16
 MAX_GROUP_VALUES = 5_000_000
@@ -27,6 +29,9 @@ MAX_GROUP_VALUES = 5_000_000
 _WIDE = 2 * schema.MAX_CODE_BYTES
 _CELL_BYTES = {"database": schema.MAX_IMAGE_BYTES + 2**10, "code": _WIDE, "verifier_module": _WIDE}
 _OTHER_CELL_BYTES = 64 * 2**20
+_LAZY_BYTES = 2**12
+_FOOTER_BYTES = 2**18
+"""Fetched at first of a file on the Hub: a shard of 20 MB has a footer of about 150 KB. A longer one is fetched too."""
 _VALUE_BYTES = 64
 """What a value costs as a Python object, beside its content."""
 
@@ -39,20 +44,29 @@ class _Group:
     versions: dict[Any, Any]
     """Format version by id, in the order of the rows."""
     table: pa.Table | None = None
+    large: tuple[str, ...] = ()
+    """Columns that, over all rows, hold more than one cell may: only their cells have to be measured."""
 
 
 class ParquetFile:
     """One Parquet file; messages call it by its name."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, source: Path | RangeFile, name: str) -> None:
         self.name = name
         self._recent: _Group | None = None
+        self._ranges = source if isinstance(source, RangeFile) else None
+        if self._ranges is not None:
+            self._ranges.hold(self._ranges.size - _FOOTER_BYTES, self._ranges.size)
         with self.decoding():
-            metadata = pq.read_metadata(path)
+            metadata = pq.read_metadata(source)
             columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
             self._paths: list[str] = [c.path for c in columns]
             texts = [c.path for c in columns if c.physical_type == "BYTE_ARRAY"]
-            self._file = pq.ParquetFile(path, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
+            # What is asked for is fetched at once; the second reader is for looks at metadata, and fetches nothing.
+            self._file = pq.ParquetFile(
+                source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True, pre_buffer=True
+            )
+            self._lazy = pq.ParquetFile(source, metadata=metadata, pre_buffer=False, buffer_size=_LAZY_BYTES)
 
     @contextlib.contextmanager
     def decoding(self) -> Iterator[None]:
@@ -103,8 +117,7 @@ class ParquetFile:
             size = sum(_unfolded(column) for column in table.columns)
             if size > schema.MAX_ROW_GROUP_BYTES:
                 raise LimitError(f"{self.name}: the light columns of row group {group} unfold to {size} bytes")
-            rows: list[dict[str, Any]] = table.to_pylist()
-            return rows
+            return _as_python(table)
 
     def row(self, group: int, row_id: str) -> dict[str, Any] | None:
         """The row of `environments` with this id, or None where the group has no such row."""
@@ -117,21 +130,36 @@ class ParquetFile:
             self.check_columns(schema.ENVIRONMENTS, schema.ENVIRONMENTS.names)
             with self.decoding():
                 self._recent.table = self._file.read_row_group(group, columns=schema.ENVIRONMENTS.names)
+                self._recent.large = tuple(_beyond_limits(self._recent.table, schema.ENVIRONMENTS.names))
         position = list(self._recent.versions).index(row_id)
         with self.decoding():
             table = self._recent.table.slice(position, 1)
-            _check_cells(table, f"row {row_id!r}")
-            row: dict[str, Any] = table.to_pylist()[0]
-            return row
+            for name in _beyond_limits(table, self._recent.large):
+                size, limit = _unfolded(table.column(name)), _cell_limit(name)
+                raise LimitError(f"row {row_id!r}: {name} holds {size} bytes, at most {limit} are read")
+            return _as_python(table)[0]
 
     def _open_group(self, group: int) -> "_Group":
         """Versions first: the columns of a newer format may be others."""
         self.check_columns(schema.ENVIRONMENTS, ("id", "format_version"))
+        self._check_group(group)
+        self._hold(group)
         heads = self.rows(group, ("id", "format_version"))
         versions = {head["id"]: head["format_version"] for head in heads}
         if len(versions) != len(heads):
             raise RecordError(f"{self.name}: an id stands twice in row group {group}", next_step="pack it again")
         return _Group(number=group, versions=versions)
+
+    def _hold(self, group: int) -> None:
+        """Fetch a row group of a file on the Hub in one request, not column by column."""
+        if self._ranges is None:
+            return
+        found = self._file.metadata.row_group(group)
+        chunks = [found.column(i) for i in range(found.num_columns)]
+        starts = [c.data_page_offset if c.dictionary_page_offset is None else c.dictionary_page_offset for c in chunks]
+        start, size = min(starts), sum(c.total_compressed_size for c in chunks)
+        if 0 < start < start + size <= self._ranges.size:
+            self._ranges.hold(start, start + size)
 
     def _check_group(self, group: int) -> None:
         if group not in self.groups:
@@ -140,7 +168,7 @@ class ParquetFile:
         columns = list(range(found.num_columns))
         with self.decoding():
             # Reads no row, but every column's metadata. Broken metadata is an error here; `column(i)` aborts on it.
-            next(self._file.reader.iter_batches(0, [group], column_indices=columns, use_threads=False), None)
+            next(self._lazy.reader.iter_batches(0, [group], column_indices=columns, use_threads=False), None)
         chunks = [found.column(i) for i in columns]
         size = max(found.total_byte_size, sum(c.total_uncompressed_size for c in chunks))
         if size > schema.MAX_ROW_GROUP_BYTES:
@@ -153,11 +181,42 @@ class ParquetFile:
             )
 
 
-def _check_cells(table: pa.Table, what: str) -> None:
-    for name in table.column_names:
-        size, limit = _unfolded(table.column(name)), _CELL_BYTES.get(name, _OTHER_CELL_BYTES)
-        if size > limit:
-            raise LimitError(f"{what}: {name} holds {size} bytes, at most {limit} are read")
+def _beyond_limits(table: pa.Table, columns: Sequence[str]) -> Iterator[str]:
+    """Those of these columns that hold more than one cell may."""
+    return (name for name in columns if _unfolded(table.column(name)) > _cell_limit(name))
+
+
+def _cell_limit(column: str) -> int:
+    return _CELL_BYTES.get(column, _OTHER_CELL_BYTES)
+
+
+def _as_python(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as dictionaries, moments in UTC.
+
+    Arrow imports pandas, where there is one, to make a moment with an offset: half a second, and 50 MB.
+    """
+    timed = [f.name for f in table.schema if _naive(f.type) != f.type]
+    for name in timed:
+        column = table.column(name)
+        naive = column.cast(_naive(column.type, "UTC"), safe=False).cast(_naive(column.type), safe=False)
+        table = table.set_column(table.schema.get_field_index(name), name, naive)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return [{**row, **{name: _in_utc(row[name]) for name in timed}} for row in rows]
+
+
+def _naive(type_: pa.DataType, zone: str | None = None) -> pa.DataType:
+    """The type with moments of this zone; lists of moments are in no column of ours."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", zone)
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(f.name, _naive(f.type, zone)) for f in type_])
+    return type_
+
+
+def _in_utc(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _in_utc(v) if isinstance(v, dt.datetime) else v for k, v in value.items()}
+    return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value
 
 
 def _unfolded(array: Any) -> int:

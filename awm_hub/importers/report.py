@@ -117,7 +117,16 @@ class ImportReport:
     @property
     def totals(self) -> dict[str, int]:
         """Sums over the imported environments, and how much was left out or is a problem."""
-        summed = ("tools_count", "tasks_count", "tables_count", "rows_count", "signals", "decisions", "schema_errors", "seed_errors")
+        summed = (
+            "tools_count",
+            "tasks_count",
+            "tables_count",
+            "rows_count",
+            "signals",
+            "decisions",
+            "schema_errors",
+            "seed_errors",
+        )
         counts = {name: sum(getattr(e, name) for e in self.environments) for name in summed}
         return {
             "environments": len(self.environments),

@@ -1,7 +1,8 @@
 """Parquet as a dataset repo wants it: small row groups for random access, small shards for streaming.
 
-Rows are cut into row groups of 32 to 64 rows (fewer where they are large, so that a group stays below 64 MB), and row
-groups into shards of at most 20 MB. Compression is zstd, the page index is on for the Hub's viewer, and every page
+Environments are cut into row groups of up to 32 rows (fewer where they are large, so that a group stays below 64 MB),
+since one is opened by fetching its group; tasks into groups of up to 1,024, since they are streamed. Row groups go into
+shards of at most 20 MB. Compression is zstd, the page index is on for the Hub's viewer, and every page
 carries a checksum. Equal rows give equal bytes for one version of pyarrow: nothing depends on time, on the machine or
 on the way the rows came in.
 """
@@ -14,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-GROUP_ROWS = 64
+GROUP_ROWS = {"environments": 32, "tasks": 1024}
 GROUP_BYTES = 64 * 2**20
 SHARD_BYTES = 20 * 2**20
 
@@ -41,7 +42,7 @@ def write_split(root: Path, config: str, split: str, rows: Sequence[pa.Table]) -
     Returns:
         The place of each row.
     """
-    shards = list(_shards(list(_groups(rows))))
+    shards = list(_shards(list(_groups(rows, GROUP_ROWS[config]))))
     (root / config).mkdir(exist_ok=True)
     places = []
     for number, groups in enumerate(shards):
@@ -60,8 +61,8 @@ def write_file(target: Any, groups: Sequence[pa.Table]) -> None:
             writer.write_table(table, row_group_size=max(1, len(table)))
 
 
-def _groups(rows: Sequence[pa.Table]) -> Iterator[_Group]:
-    count = -(-len(rows) // GROUP_ROWS)
+def _groups(rows: Sequence[pa.Table], most: int) -> Iterator[_Group]:
+    count = -(-len(rows) // most)
     for i in range(count):
         yield from _fitting(rows[len(rows) * i // count : len(rows) * (i + 1) // count])
 

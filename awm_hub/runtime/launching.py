@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import Any
 
+from awm_hub import hub
 from awm_hub.environment import Environment
 from awm_hub.errors import UsageError
 from awm_hub.runtime import jobs
@@ -58,7 +59,7 @@ def launch(
         trust_remote_code: Run without a seal where this machine cannot seal a process.
         limits: What calls may use.
         options: Deviations from strict behaviour, recorded in the trajectory.
-        revision: Dataset revision to record in the trajectory.
+        revision: Dataset revision to record in the trajectory; default: the one that the environment was read from.
         workers: Where to host it; default: the workers of the running loop.
 
     Raises:
@@ -99,6 +100,8 @@ async def _launch(
     image = environment.database
     if chosen is not None and chosen.setup:
         image = await jobs.prepare_image(image, chosen.setup, environment.clock, trust_remote_code=tier == "process")
+    if revision is None:
+        revision = hub.revision_of(environment)
     hosting = Hosting(environment=environment, limits=limits, options=options, tier=tier)
     hosts = workers if workers is not None else current_workers()
     instance = Instance(hosting, hosts, task=chosen, seed=seed, image=image, revision=revision)

@@ -205,7 +205,7 @@ def launch(
         trust_remote_code: Run without a seal where this machine cannot seal a process.
         limits: What calls may use.
         options: Deviations from strict behaviour, recorded in the trajectory.
-        revision: Dataset revision to record in the trajectory.
+        revision: Dataset revision to record in the trajectory; default: the one that the environment was read from.
 
     Raises:
         UsageError: an argument is not what it should be.

@@ -48,6 +48,7 @@ def test_a_run_is_stored_judged_and_reported(cli: Cli, notes: tuple[str, str], t
     assert sorted(e["position"] for e in events[1:]) == list(range(1, 9))
     assert {(e["event"], e["outcome"], e["reward"]) for e in events[1:]} == {("rollout", "COMPLETED", 1.0)}
     assert len(list(read_trajectories(data["dataset"]))) == 8
+    assert open_run(out).plan.source == notes[1]
 
 
 def test_the_same_command_goes_on_and_says_so(cli: Cli, notes: tuple[str, str], tmp_path: Path) -> None:
@@ -78,6 +79,18 @@ def test_all_environments_of_a_dataset_are_attempted(cli: Cli, notes: tuple[str,
     code, found, _ = cli("rollout", "all", "--policy", "noop", "--judge", "none", "-o", out, *notes, "--json")
     assert (code, found["data"]["stored"]) == (0, 4)
     assert found["data"]["metrics"]["overall"]["outcomes"] == {"not judged": 4}
+
+
+def test_a_run_says_where_its_environments_are_for_those_who_judge_it_later(
+    cli: Cli, notes: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(notes[1])
+    monkeypatch.chdir(folder.parent)
+    cli("rollout", "notes", "--policy", "noop", "-o", str(tmp_path / "own"), "--dataset", folder.name)
+    assert open_run(tmp_path / "own").plan.source == str(folder)
+    words = ("--policy", "noop", "--task", "owed_by_ingeborg", "-o", str(tmp_path / "bundled"))
+    cli("rollout", "all", *words)
+    assert open_run(tmp_path / "bundled").plan.source is None
 
 
 def test_a_stored_attempt_is_replayed_to_the_same_database(cli: Cli, notes: tuple[str, str], tmp_path: Path) -> None:
@@ -200,6 +213,7 @@ def test_a_key_is_nowhere_in_what_a_run_leaves(
         ((), 2, "rollout needs a policy"),
         (("--policy", "wise"), 2, "there is no policy 'wise'"),
         (("--policy", "chat"), 2, "needs a model"),
+        (("--policy", "noop", "--model", "m"), 2, "the policy noop asks no model"),
         (("--policy", "noop", "--task", "overdu"), 3, "Did you mean 'overdue'"),
         (("--policy", "replay:/nowhere.json"), 3, "cannot be read"),
         (("--policy", "noop", "-n", "0"), 2, "rollouts_per_task is 0"),

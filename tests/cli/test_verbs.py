@@ -71,7 +71,7 @@ def test_a_filter_that_keeps_nothing_names_what_there_is(cli: Any, three: str) -
     code, out, err = cli("list", "--category", "zoo", "--dataset", three)
     assert (code, err) == (0, "")
     assert "0 of 3 environments in" in out
-    assert "none is of that category and split. Known categories: " in out
+    assert "none fits what was asked for. Known categories: " in out
     assert out.endswith("; splits: test, train\n")
 
 

@@ -1,20 +1,24 @@
-"""Datasets to read and to damage, and a Hub on a loopback port that serves one."""
+"""Datasets to read and to damage, a loopback Hub that serves one, and processes that load from it."""
 
-import hashlib
+import json
+import os
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from loopback_hub import TOKEN, LoopbackHub, loopback_hub
 
 from awm_hub import packing
 from awm_hub.environment import Environment
 
+__all__ = ["loopback_hub"]
+REPO = "awm/envs-1k"
 TRAIN = "environments/train-00000-of-00001.parquet"
 """The shard that holds the `train` split of every dataset here."""
 
@@ -52,92 +56,33 @@ def one_file(notes_dataset: Path, tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-class LoopbackHub:
-    """Serves one dataset repo; every `commit` of a folder is a new revision, the newest one is `main`."""
-
-    def __init__(self, repo_id: str) -> None:
-        self.repo_id = repo_id
-        self.revisions: dict[str, dict[str, bytes]] = {}
-        self.url = ""
-
-    def commit(self, folder: Path) -> str:
-        """Make a revision of a folder's files and return its commit id."""
-        files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-        commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
-        self.revisions[commit] = files
-        return commit
-
-    def resolve(self, revision: str) -> str | None:
-        """The commit that a revision stands for."""
-        if revision == "main":
-            return list(self.revisions)[-1]
-        return revision if revision in self.revisions else None
-
-    @contextmanager
-    def serving(self) -> Iterator[str]:
-        """Serve until the end of the block; gives the URL."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    hub: LoopbackHub
-
-    def log_message(self, *_: object) -> None:
-        """Keep the test's output quiet."""
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        parts = self.path.partition("?")[0].strip("/").split("/")
-        if parts[:2] == ["api", "datasets"]:
-            self._answer("/".join(parts[2:4]), parts[5] if len(parts) > 5 else "main", None)
-        elif parts[0] == "datasets" and parts[3] == "resolve":
-            self._answer("/".join(parts[1:3]), parts[4], "/".join(parts[5:]))
-        else:
-            self._send(404, b"{}")
-
-    def _answer(self, repo_id: str, revision: str, file: str | None) -> None:
-        commit = self.hub.resolve(revision)
-        if repo_id != self.hub.repo_id:
-            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
-        elif commit is None:
-            self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
-        elif file is None:
-            names = ",".join(f'{{"rfilename":"{name}"}}' for name in self.hub.revisions[commit])
-            body = f'{{"id":"{repo_id}","sha":"{commit}","siblings":[{names}]}}'
-            self._send(200, body.encode(), {"Content-Type": "application/json"})
-        elif file not in self.hub.revisions[commit]:
-            self._send(404, b"{}", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit})
-        else:
-            data = self.hub.revisions[commit][file]
-            tag = hashlib.sha256(data).hexdigest()
-            self._send(200, data, {"X-Repo-Commit": commit, "ETag": f'"{tag}"'})
-
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
+@pytest.fixture
+def hub(loopback_hub: LoopbackHub, written: Callable[..., Path]) -> LoopbackHub:
+    """A Hub with one revision of the dataset `awm/envs-1k`."""
+    loopback_hub.commit_folder(written("a_1", "garden_1"), REPO)
+    return loopback_hub
 
 
 @pytest.fixture
-def loopback(written: Callable[..., Path]) -> Iterator[LoopbackHub]:
-    """A Hub with one revision of the dataset `awm/envs-1k`."""
-    hub = LoopbackHub("awm/envs-1k")
-    hub.commit(written("a_1", "garden_1"))
-    with hub.serving() as url:
-        hub.url = url
-        yield hub
+def run_program(tmp_path: Path) -> Callable[..., list[Any]]:
+    """Runs a program in a process of its own, since the Hub's client reads its settings when it is imported.
+
+    It gets `argument` as `sys.argv[1]`, and gives the JSON values that it prints, one a line.
+    """
+
+    def run(program: str, argument: object = None, *, url: str, is_offline: bool = False, **more: str) -> list[Any]:
+        settings = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN}
+        offline = {"HF_HUB_OFFLINE": "1"} if is_offline else {}
+        done = subprocess.run(
+            [sys.executable, "-c", program, json.dumps(argument)],
+            env={**os.environ, **settings, **offline, **more},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        run.stderr = done.stderr  # type: ignore[attr-defined]
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run

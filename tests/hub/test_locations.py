@@ -1,7 +1,3 @@
-import json
-import os
-import subprocess
-import sys
 import time
 
 import pytest
@@ -34,40 +30,31 @@ def wanted(source, revision=None, read=()):
 
 
 @pytest.fixture
-def load(tmp_path):
-    """Calls `awm_hub.load` in a process of its own: the Hub's client reads its settings when it is imported."""
+def load(run_program):
+    """Calls `awm_hub.load` in a process of its own."""
 
     def run(*requests, url, is_offline=False):
-        settings = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, json.dumps(requests)],
-            env={**os.environ, **settings, **({"HF_HUB_OFFLINE": "1"} if is_offline else {})},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        run.stderr = done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        found = run_program(PROGRAM, requests, url=url, is_offline=is_offline)
+        run.stderr = run_program.stderr
+        return found
 
     return run
 
 
-def test_a_dataset_is_loaded_from_the_hub_and_then_from_its_cache(loopback, load):
-    commit = loopback.resolve("main")
+def test_a_dataset_is_loaded_from_the_hub_and_then_from_its_cache(hub, load):
+    commit = hub.repo(REPO).head.id
     uri = f"hf://datasets/{REPO}"
     expected = {"source": REPO, "revision": commit, "ids": ["a_1", "garden_1"], "read": ["garden_1"]}
-    online = load(wanted(REPO, read=["garden_1"]), wanted(uri, read=["a_1"]), url=loopback.url)
+    online = load(wanted(REPO, read=["garden_1"]), wanted(uri, read=["a_1"]), url=hub.url)
     assert online == [expected, {**expected, "source": uri, "read": ["a_1"]}]
     assert load(wanted(REPO, read=["garden_1"]), url=NOWHERE, is_offline=True) == [expected]
 
 
-def test_a_revision_is_pinned_to_its_commit(loopback, load, renamed, tmp_path):
-    first = loopback.resolve("main")
+def test_a_revision_is_pinned_to_its_commit(hub, load, renamed, tmp_path):
+    first = hub.repo(REPO).head.id
     packing.write_dataset([renamed("b_2")], tmp_path / "second")
-    second = loopback.commit(tmp_path / "second")
-    found = load(wanted(REPO), wanted(REPO, first, ["a_1"]), wanted(f"hf://datasets/{REPO}@{first}"), url=loopback.url)
+    second = hub.commit_folder(tmp_path / "second", REPO)
+    found = load(wanted(REPO), wanted(REPO, first, ["a_1"]), wanted(f"hf://datasets/{REPO}@{first}"), url=hub.url)
     assert [(f["revision"], f["ids"]) for f in found] == [
         (second, ["b_2"]),
         (first, ["a_1", "garden_1"]),
@@ -77,16 +64,16 @@ def test_a_revision_is_pinned_to_its_commit(loopback, load, renamed, tmp_path):
     assert (offline["revision"], offline["ids"]) == (second, ["b_2"])
 
 
-def test_a_dataset_without_an_index_is_read_from_its_shards(loopback, load, written):
+def test_a_dataset_without_an_index_is_read_from_its_shards(hub, load, written):
     folder = written("a_1", "garden_1")
     (folder / "index.parquet").unlink()
-    commit = loopback.commit(folder)
-    (found,) = load(wanted(REPO, read=["a_1"]), url=loopback.url)
+    commit = hub.commit_folder(folder, REPO)
+    (found,) = load(wanted(REPO, read=["a_1"]), url=hub.url)
     assert (found["revision"], found["ids"], found["read"]) == (commit, ["garden_1", "a_1"], ["a_1"])
 
 
-def test_what_the_hub_does_not_have_is_a_remote_error(loopback, load):
-    absent, revision = load(wanted("awm/absent"), wanted(REPO, "nope"), url=loopback.url)
+def test_what_the_hub_does_not_have_is_a_remote_error(hub, load):
+    absent, revision = load(wanted("awm/absent"), wanted(REPO, "nope"), url=hub.url)
     assert (absent["error"], absent["exit_code"]) == ("RemoteError", 5)
     message = "there is no folder awm/absent here, and the Hub has no dataset awm/absent, or it is private"
     assert absent["message"].startswith(message)
@@ -104,8 +91,8 @@ def test_offline_with_an_empty_cache_says_so_at_once(load):
     )
 
 
-def test_a_shard_missing_from_the_cache_is_named_and_others_still_work(loopback, load, tmp_path):
-    load(wanted(REPO, read=["a_1", "garden_1"]), url=loopback.url)
+def test_a_shard_missing_from_the_cache_is_named_and_others_still_work(hub, load, tmp_path):
+    load(wanted(REPO, read=["a_1", "garden_1"]), url=hub.url)
     next((tmp_path / "hf").rglob("train-00000-of-00001.parquet")).unlink()
     there, missing = load(wanted(REPO, read=["garden_1"]), wanted(REPO, read=["a_1"]), url=NOWHERE, is_offline=True)
     assert there["read"] == ["garden_1"]

@@ -27,19 +27,24 @@ def groups(folder, split="train"):
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"), [(1, [1]), (64, [64]), (65, [32, 33]), (100, [50, 50]), (200, [50, 50, 50, 50])]
+    ("count", "expected"), [(1, [1]), (32, [32]), (33, [16, 17]), (50, [25, 25]), (100, [25, 25, 25, 25])]
 )
-def test_row_groups_hold_32_to_64_rows(tmp_path, count, expected):
+def test_row_groups_of_environments_hold_up_to_32_rows(tmp_path, count, expected):
     places = parquet.write_split(tmp_path, "environments", "train", rows(count, 10))
     assert groups(tmp_path) == {"train-00000-of-00001.parquet": expected}
     assert [p.row_group for p in places] == [n for n, size in enumerate(expected) for _ in range(size)]
+
+
+def test_row_groups_of_tasks_hold_up_to_1024_rows(tmp_path):
+    places = parquet.write_split(tmp_path, "tasks", "train", rows(1_025, 1))
+    assert [p.row_group for p in places] == [0] * 512 + [1] * 513
 
 
 def test_shards_stay_below_their_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "SHARD_BYTES", 300_000)
     places = parquet.write_split(tmp_path, "environments", "train", rows(128, 3_000))
     found = groups(tmp_path)
-    assert found == {f"train-{i:05}-of-00002.parquet": [64] for i in range(2)}
+    assert found == {f"train-{i:05}-of-00002.parquet": [32, 32] for i in range(2)}
     assert all(f.stat().st_size <= 300_000 for f in (tmp_path / "environments").iterdir())
     for i, place in enumerate(places):
         table = pq.ParquetFile(tmp_path / place.file).read_row_group(place.row_group)

@@ -8,6 +8,7 @@ from making import make_environment, notes_request
 from awm_hub import aio
 from awm_hub.environment import Call, Task
 from awm_hub.errors import EpisodeError, LoadError, UnknownNameError, UsageError
+from awm_hub.hub.origins import remember_revision
 from awm_hub.runtime import Limits, Options, pages
 from awm_hub.trajectory import Trajectory
 
@@ -468,3 +469,11 @@ async def test_null_for_an_optional_query_parameter_means_left_out_unless_told_o
     async with await aio.launch(environment, options=Options(null_as_omitted=False)) as instance:
         assert (await instance.call_tool("count", {"longer_than": None})).type == "invalid_call"
         assert (await instance.call_tool("count", {"longer_than": 5})).value == 1
+
+
+async def test_a_trajectory_has_the_revision_that_its_environment_was_read_from():
+    environment = await make_environment(CODE)
+    remember_revision(environment, "c0ffee")
+    async with aio.launch(environment) as instance, aio.launch(environment, revision="v1") as other:
+        assert (await instance.trajectory()).revision == "c0ffee"
+        assert (await other.trajectory()).revision == "v1"

@@ -1,0 +1,64 @@
+"""`awm-hub subset`: sound tasks to train on, chosen by audit results and a seed."""
+
+import argparse
+
+from awm_hub.cli.options import Verbs, add_dataset, add_verb
+from awm_hub.cli.reports import Finished, SubsetReport
+from awm_hub.cli.terminal import Console, clean_line, counted
+
+
+def add(verbs: Verbs) -> None:
+    """Add the verb."""
+    parser = add_verb(
+        verbs,
+        "subset",
+        "Choose environments and tasks to train on.",
+        details="""Only audited tasks of the train split are chosen, whose checks hold: doing nothing fails, the seed
+does not satisfy them, their environment is deterministic and keeps no state outside its database. The same dataset and
+seed give the same subset. The default size is that of the paper's training set.""",
+        examples=(
+            "awm-hub subset --dataset awm/envs-1k --revision v1 -o subset.json",
+            "awm-hub subset --dataset out --environments 10 --tasks 40 --seed 1 -o subset.json",
+        ),
+    )
+    add_dataset(parser)
+    parser.add_argument("-o", "--out", metavar="FILE", required=True, help="JSON file to write the subset to")
+    parser.add_argument("--environments", type=int, default=526, metavar="N", help="at most so many (default 526)")
+    parser.add_argument("--tasks", type=int, default=3315, metavar="N", help="at most so many (default 3315)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another seed, another subset (default 0)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> Finished:
+    """Choose a subset; exit code 1 where there were fewer sound tasks than asked for."""
+    from awm_hub.hub import load, training_subset
+
+    environments = load(arguments.dataset, revision=arguments.revision)
+    subset = training_subset(
+        environments,
+        environments_count=arguments.environments,
+        tasks_count=arguments.tasks,
+        seed=arguments.seed,
+    )
+    subset.save(arguments.out)
+    report = SubsetReport(
+        out=arguments.out,
+        source=subset.source,
+        revision=subset.revision,
+        environments_count=len(subset.environments),
+        tasks_count=len(subset.tasks),
+        sound_environments=subset.sound_environments,
+        sound_tasks=subset.sound_tasks,
+        left_out=subset.left_out,
+        fingerprint=subset.fingerprint,
+    )
+    console.say(
+        clean_line(
+            f"{counted(report.environments_count, 'environment')} with {counted(report.tasks_count, 'task')}, of "
+            f"{report.sound_environments} with {report.sound_tasks} that are sound: {report.out}"
+        )
+    )
+    for reason, count in report.left_out.items():
+        console.say(clean_line(f"  left out, {reason}: {counted(count, 'task')}"))
+    is_short = report.environments_count < arguments.environments or report.tasks_count < arguments.tasks
+    return Finished(data=report, exit_code=1 if is_short else 0)
