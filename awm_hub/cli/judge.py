@@ -1,7 +1,6 @@
 """`awm-hub judge`: judge stored rollouts again, and say where judges disagree."""
 
 import argparse
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,8 @@ from awm_hub.cli.terminal import Console, clean_line, counted, table
 from awm_hub.errors import JudgeError, UnknownNameError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from awm_hub.environment import Environment
     from awm_hub.judging import Judge
     from awm_hub.rollouts import Rollout
@@ -102,24 +103,26 @@ class _Judging:
     def __init__(self, arguments: argparse.Namespace, console: Console, judge: "str | Judge", stored: Any) -> None:
         self._arguments, self._console, self._judge, self._stored = arguments, console, judge, stored
         self._environments = _Environments(arguments, stored.source)
-        self._room = asyncio.Semaphore(arguments.concurrency)
         self._found: dict[str, dict[str, Verdict]] = {}
         self._unjudged: dict[str, JudgeError] = {}
         self._skipped: list[str] = []
 
     async def all(self) -> None:
         """Judge each; what fails for one does not stop the others."""
+        import asyncio
+
+        room = asyncio.Semaphore(self._arguments.concurrency)
         names = list(self._stored.rollouts)
-        await asyncio.gather(*(self._one(name, position, len(names)) for position, name in enumerate(names, 1)))
+        await asyncio.gather(*(self._one(room, name, position, len(names)) for position, name in enumerate(names, 1)))
         if self._unjudged and not self._found:
             raise next(iter(self._unjudged.values()))
         if self._arguments.out:
             self._stored.write(self._stored.rollouts.values(), self._arguments.out)
 
-    async def _one(self, name: str, position: int, total: int) -> None:
+    async def _one(self, room: "asyncio.Semaphore", name: str, position: int, total: int) -> None:
         from awm_hub.judging import judge_async
 
-        async with self._room:
+        async with room:
             rollout = self._stored.rollouts[name]
             trajectory = rollout.trajectory
             if _was_cut_short(trajectory):
