@@ -30,8 +30,11 @@ _UNREPEATABLE = {*_INTERRUPTED, "statement_limit"}
 _MARKS = {"functions": ("schema_version",), "fastapi": ("schema_version", "user_version", "application_id")}
 """Numbers in the database that tell of changes which SQLite does not count as changed rows."""
 _BOUNDARY = f"PRAGMA temp.page_size = {PAGE_BYTES}", "CREATE TEMP TABLE call_boundary (id INTEGER PRIMARY KEY)"
-# sets last_insert_rowid() back, which nothing else does; the driver begins no transaction before a WITH
+_LAST_WRITE = "SELECT last_insert_rowid(), changes()"
+"""What a connection says of its last write; a failed one leaves traces too, even of rows that were taken back."""
+# set the two back to 0, which nothing else does; the driver begins no transaction before a WITH
 _FORGET_ROW = "WITH none AS (SELECT 0) REPLACE INTO temp.call_boundary SELECT * FROM none"
+_FORGET_COUNT = "WITH none AS (SELECT 0) DELETE FROM temp.call_boundary WHERE 0"
 
 
 @dataclass(kw_only=True)
@@ -169,8 +172,8 @@ class Hosting:
             moved = instance.marks != before
             if _pragma(instance.db, "temp.schema_version") != instance.temporary_tables:
                 self._reopen(instance)
-            elif moved:
-                self._forget_row(instance)
+            else:
+                self._forget_last_write(instance)
         # a rollback takes back every change of a `functions` call; `fastapi` code may have committed before failing,
         # and a deadline may have struck on the way out
         return moved and (answer.type == "ok" or self.interface == "fastapi" or answer.code == "deadline")
@@ -194,12 +197,16 @@ class Hosting:
         self._drop(instance.db)
         instance.db, instance.marks, instance.temporary_tables = self._open(image), None, 0
 
-    def _forget_row(self, instance: LiveInstance) -> None:
+    def _forget_last_write(self, instance: LiveInstance) -> None:
+        row, count = tuple(instance.db.execute(_LAST_WRITE).fetchone())
+        if row == count == 0:
+            return
         if not instance.temporary_tables:
             for statement in _BOUNDARY:
                 instance.db.execute(statement)
             instance.temporary_tables = 1
-        instance.db.execute(_FORGET_ROW)
+        for statement in (_FORGET_ROW, _FORGET_COUNT) if row else (_FORGET_COUNT,):
+            instance.db.execute(statement)
         instance.marks = self._marks(instance.db)
 
     def _nulls_outside_body(self, tool: str, arguments: dict[str, Any]) -> list[str]:

@@ -342,3 +342,54 @@ async def test_plain_modules_share_a_worker(functions: Environment) -> None:
     async with LocalPool() as pool:
         one, two = await pool.acquire(functions), await pool.acquire(functions)
         assert one.worker_id == two.worker_id
+
+
+LAST_WRITES = '''
+import sqlite3
+
+
+def last_write(db: sqlite3.Connection) -> list:
+    """What the connection says of its last write."""
+    return list(db.execute("SELECT last_insert_rowid(), changes()").fetchone())
+
+
+def write(db: sqlite3.Connection, sql: str, how: str) -> str:
+    """Run a statement.
+
+    Args:
+        sql: The statement.
+        how: Whether an error is caught, refused or left alone.
+    """
+    try:
+        db.execute(sql)
+    except sqlite3.Error:
+        if how == "left":
+            raise
+        if how == "refused":
+            raise ValueError("no")
+        return "caught"
+    return "done"
+'''
+PARTLY = "INSERT INTO notes (id, text) VALUES (70, 'new'), (1, 'taken')"
+
+
+@pytest.mark.parametrize(
+    ("sql", "how"),
+    [
+        ("INSERT INTO notes (id, text) VALUES (70, 'new')", "left"),
+        ("UPDATE notes SET text = text || '!'", "left"),
+        ("DELETE FROM notes WHERE id > 1", "left"),
+        (PARTLY, "caught"),
+        (PARTLY, "refused"),
+        (PARTLY, "left"),
+        ("INSERT INTO notes (id, text) VALUES (70, randomblob(3000000))", "left"),
+    ],
+)
+async def test_no_call_hears_of_the_last_write_of_another(sql: str, how: str) -> None:
+    environment = await make_environment(LAST_WRITES)
+    async with await aio.launch(environment, limits=Limits(database_bytes=2**20)) as instance:
+        await instance.call_tool("write", {"sql": sql, "how": how})
+        assert (await instance.call_tool("last_write")).value == [0, 0]
+        await instance.call_tool("write", {"sql": sql, "how": how})
+        assert (await instance.call_tool("write", {"sql": "SELECT 1", "how": "left"})).value == "done"
+        assert (await instance.call_tool("last_write")).value == [0, 0]
