@@ -26,7 +26,6 @@ from awm_hub.environment import ToolSpec
 from awm_hub.errors import RecordError, UsageError
 from awm_hub.integrations.inputs import awkward_names, inputs_of, kinds_of, properties_of
 from awm_hub.rollouts import recording
-from awm_hub.rollouts.attempts import MAX_TURNS
 from awm_hub.runtime import Instance
 from awm_hub.trajectory import Step, ToolResult, Trajectory
 
@@ -70,7 +69,7 @@ def tools_of(source: ToolSource) -> list[Any]:
     return [make(spec, name, source) for spec, name in zip(specs, _python_names(specs), strict=True)]
 
 
-def run_agent(agent: Any, instance: Instance, *, max_steps: int = MAX_TURNS, is_strict: bool = False) -> Trajectory:
+def run_agent(agent: Any, instance: Instance, *, max_steps: int | None = None, is_strict: bool = False) -> Trajectory:
     """Let a smolagents agent attempt the task of an instance; the record of it, not judged yet.
 
     However the agent ends, the record is made: `answered`; `max_turns`, with the answer that smolagents then asks for;
@@ -79,7 +78,7 @@ def run_agent(agent: Any, instance: Instance, *, max_steps: int = MAX_TURNS, is_
     Args:
         agent: An agent that has the instance's tools, or a function from the tools to an agent.
         instance: A new instance, launched with a task.
-        max_steps: Messages of the model at most; 20 in the paper (§5).
+        max_steps: Messages of the model at most; default: what the agent was made with. The paper allows 20 (§5).
         is_strict: Stop at the first fault of the environment (rule 6 of the paper's §4).
 
     Raises:
@@ -90,7 +89,8 @@ def run_agent(agent: Any, instance: Instance, *, max_steps: int = MAX_TURNS, is_
     if instance.task is None:
         raise UsageError("the instance has no task", next_step="launch(environment, task=…)")
     acting = agent if isinstance(agent, base) else agent(tools_of(instance))
-    run = _Run(agent=acting, instance=instance, max_steps=max_steps, is_strict=is_strict)
+    most = int(acting.max_steps) if max_steps is None else max_steps
+    run = _Run(agent=acting, instance=instance, max_steps=most, is_strict=is_strict)
     started = time.perf_counter()
     run.follow(f"{instance.environment.briefing}\n\n{instance.task.prompt}")
     return run.trajectory(time.perf_counter() - started)

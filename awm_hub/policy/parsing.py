@@ -32,6 +32,7 @@ class Reading:
     calls: list[Call] = field(default_factory=list)
     answer: str | None = None
     complaints: list[str] = field(default_factory=list)
+    allows_null: bool = False
 
 
 def parse(text: str, known: Collection[str], *, is_strict: bool, turn: int = 0) -> Action:
@@ -71,14 +72,14 @@ def split_thoughts(text: str) -> tuple[str | None, str]:
     return thought or None, "".join([*said, text[position:]]).strip()
 
 
-def read(said: str, known: Collection[str]) -> Reading:
-    """Find the calls or the answer in a text without its thoughts."""
+def read(said: str, known: Collection[str], *, allows_null: bool = False) -> Reading:
+    """Find the calls or the answer in a text without its thoughts; `allows_null` of a call's arguments."""
     if len(said) > MAX_JSON_BYTES:
         return Reading(complaints=[f"the message is longer than {MAX_JSON_BYTES} characters"])
     if OPENING in said and depth(said) > MAX_JSON_DEPTH:
         return Reading(complaints=[f"the message is nested deeper than {MAX_JSON_DEPTH}"])
     if OPENING in said or CLOSING in said:
-        return _tagged(said)
+        return _tagged(said, Reading(allows_null=allows_null))
     untagged = _untagged(said, known)
     if untagged.calls:
         untagged.complaints.insert(0, f"a call stands outside {OPENING}")
@@ -96,8 +97,7 @@ def read_arguments(text: str) -> tuple[Any, str | None]:
     return (found, None) if isinstance(found, dict) else (text, "the arguments are no object")
 
 
-def _tagged(said: str) -> Reading:
-    found = Reading()
+def _tagged(said: str, found: Reading) -> Reading:
     position = said.find(OPENING)
     if position < 0:
         found.complaints.append(f"{CLOSING} closes nothing")
@@ -145,7 +145,7 @@ def _add(name: str, arguments: Any, found: Reading) -> None:
     """Add one call, its arguments an object wherever they can be read as one."""
     complaint: str | None = None
     if arguments is None:
-        arguments, complaint = {}, "the call has no arguments"
+        arguments, complaint = {}, None if found.allows_null else "the call has no arguments"
     elif isinstance(arguments, str):
         (arguments, worse), complaint = read_arguments(arguments), "the arguments are a text"
         complaint = worse or complaint

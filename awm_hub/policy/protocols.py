@@ -3,7 +3,9 @@
 *native*: every tool is a tool of the request, and calls come back taken apart by the server. *text*: the paper's
 protocol; the request has no tools, and the text calls one of two meta-tools, `list_tools` and `call_tool`. Two
 meta-tools keep a prompt short where an environment has thirty-five tools. Upstream's checkpoints know tools by names
-with a prefix, which is put before every name the model sees and taken off every name it says.
+with a prefix, which is put before every name the model sees and taken off every name it says. They were also taught
+other forms of a call (arguments of `call_tool` as JSON text, null for none, a tool called by its own name), which break
+no rule where there is a prefix.
 """
 
 from dataclasses import dataclass, field, replace
@@ -95,12 +97,12 @@ def _meant(call: Call, naming: Naming, *, is_text: bool) -> _Meaning:
             complaints.append((INVALID_ARGUMENTS, f"{LIST_TOOLS} takes no arguments"))
         return _Meaning(lists_tools=True, complaints=complaints)
     if is_text and call.tool == CALL_TOOL:
-        inner, wrong = _inner(call.arguments)
+        inner, wrong = _inner(call.arguments, takes_text=bool(naming.prefix))
         complaints += [(INVALID_ARGUMENTS, text) for text in wrong]
         if inner is None:
             return _Meaning(complaints=complaints)
         call = inner
-    elif is_text:
+    elif is_text and not (naming.prefix and call.tool in naming.known()):
         complaints.append((UNKNOWN_TOOL, f"there is no function {call.tool!r}"))
     tool, is_as_told = naming.meant(call.tool)
     if not is_as_told:
@@ -114,7 +116,7 @@ def _reading(reply: Reply, naming: Naming, *, is_text: bool) -> tuple[str | None
     thought = "\n".join(part for part in (reply.reasoning and reply.reasoning.strip(), written) if part) or None
     if not reply.tool_calls:
         known = naming.known() | ({LIST_TOOLS, CALL_TOOL} if is_text else set())
-        return thought, read(said, known)
+        return thought, read(said, known, allows_null=bool(naming.prefix))
     found = Reading()
     for call in reply.tool_calls:
         arguments, complaint = read_arguments(call.arguments) if call.arguments.strip() else ({}, None)
@@ -123,8 +125,8 @@ def _reading(reply: Reply, naming: Naming, *, is_text: bool) -> tuple[str | None
     return thought, found
 
 
-def _inner(arguments: Any) -> tuple[Call | None, list[str]]:
-    """The call that `call_tool` is to make, and what is wrong with how it is said."""
+def _inner(arguments: Any, *, takes_text: bool) -> tuple[Call | None, list[str]]:
+    """The call that `call_tool` is to make, and what is wrong with how it is said; its arguments may be JSON text."""
     if not isinstance(arguments, dict) or not isinstance(arguments.get("tool_name"), str):
         return None, [f"{CALL_TOOL} takes tool_name, a text, and arguments"]
     inner: Any = arguments.get("arguments")
@@ -132,7 +134,8 @@ def _inner(arguments: Any) -> tuple[Call | None, list[str]]:
     if arguments.keys() != _CALL_KEYS:
         complaints.append(f"{CALL_TOOL} takes tool_name and arguments, and nothing else")
     if isinstance(inner, str):
-        complaints.append("the arguments are a text")
+        if not takes_text:
+            complaints.append("the arguments are a text")
         inner, worse = read_arguments(inner)
         complaints += [] if worse is None else [worse]
     elif inner is None:

@@ -309,3 +309,24 @@ async def test_an_environment_without_tools_sends_none() -> None:
     _, body = await acted(says("x"), view_of(tools=()))
     assert "tools" not in body
     assert LIST_NOTES.name not in str(body)
+
+
+ADDS = Action(calls=(Call(tool="add_note", arguments={"text": "a"}),))
+UPSTREAM_FORMS = {
+    to_json({"name": "list_tools", "arguments": None}): Action(lists_tools=True),
+    to_json(
+        {"name": "call_tool", "arguments": {"tool_name": "mcp_tool_add_note", "arguments": to_json({"text": "a"})}}
+    ): ADDS,
+    to_json({"name": "mcp_tool_add_note", "arguments": {"text": "a"}}): ADDS,
+}
+
+
+@pytest.mark.parametrize("text", UPSTREAM_FORMS)
+async def test_forms_that_upstreams_checkpoints_were_taught_break_no_rule_with_their_prefix(text: str) -> None:
+    reply = says(f"<think>now</think><tool_call>{text}</tool_call>")
+    action, _ = await acted(reply, protocol="text", tool_prefix="mcp_tool_")
+    wanted = UPSTREAM_FORMS[text]
+    assert (action.violations, action.lists_tools, action.calls) == ((), wanted.lists_tools, wanted.calls)
+    action, _ = await acted(reply, protocol="text")
+    assert action.violations
+    assert not action.calls
