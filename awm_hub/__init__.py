@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from awm_hub import aio
+    from awm_hub.auditing import audit
     from awm_hub.environment import Call, Environment, Task, ToolSpec
     from awm_hub.errors import (
         AwmHubError,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from awm_hub.inference import Endpoint, Sampling
     from awm_hub.judging import LlmJudge, judge
     from awm_hub.policy import ChatPolicy
+    from awm_hub.publishing import push
     from awm_hub.rollouts import Run, rollout
     from awm_hub.runtime import Instance, Limits, LocalPool, Options, PoolCall, Snapshot, launch
     from awm_hub.trajectory import Evidence, Outcome, StateDiff, Step, ToolResult, Trajectory, Verdict
@@ -97,19 +99,23 @@ __all__ = [
     "WorkerError",
     "__version__",
     "aio",
+    "audit",
     "judge",
     "launch",
     "load",
+    "push",
     "rollout",
 ]
 
 _MODULES = {
+    "auditing": ("audit",),
     "environment": ("Call", "Environment", "Task", "ToolSpec"),
     "history": ("Window",),
     "hub": ("Environments", "load"),
     "inference": ("Endpoint", "Sampling"),
     "judging": ("LlmJudge", "judge"),
     "policy": ("ChatPolicy",),
+    "publishing": ("push",),
     "rollouts": ("Run", "rollout"),
     "runtime": ("Instance", "Limits", "LocalPool", "Options", "PoolCall", "Snapshot", "launch"),
     "trajectory": ("Evidence", "Outcome", "StateDiff", "Step", "ToolResult", "Trajectory", "Verdict"),

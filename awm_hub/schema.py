@@ -226,7 +226,7 @@ def _table_lines(columns: tuple[Column, ...]) -> Iterator[str]:
     yield "|---|---|---|"
     for column in columns:
         kind = type_name(column.type) + (" or null" if column.nullable else "")
-        yield f"| `{column.name}` | {kind} | {column.meaning} |"
+        yield f"| `{column.name}` | `{kind}` | {column.meaning} |"
 
 
 def type_name(type_: pa.DataType) -> str:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 AWM_HUB = [sys.executable, "-m", "awm_hub"]
 ONE_TASK = "public_library_1 --task owed_by_ingeborg"
-TOUCHES_THE_OUTSIDE = ("awm-hub serve", "awm-hub import")
+TOUCHES_THE_OUTSIDE = ("awm-hub serve", "awm-hub import", "awm-hub push")
 """Commands that wait for a client or read from the Hub: shown, parsed, not run."""
 
 _FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,16 +1,13 @@
 """`awm-hub play`: an environment for people, one line at a time.
 
-A line calls a tool, as on the command line of `call`, or is one of a few commands. It works piped as well: then each
-line is echoed before its result, so that the output reads like the session. Completion is where Python has `readline`.
+A line calls a tool, as on the command line of `call`, or is one of a few commands. It works piped as well.
 """
 
 import argparse
 import contextlib
 import difflib
-import io
 import shlex
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from awm_hub.cli.arguments import read_arguments
 from awm_hub.cli.choosing import chosen_environment, naming_dataset
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
-from awm_hub.cli.playing import COMMANDS, completer, help_lines, task_lines, tool_lines, tools_lines
+from awm_hub.cli.playing import COMMANDS, help_lines, task_lines, tool_lines, tools_lines
+from awm_hub.cli.prompting import lines
 from awm_hub.cli.reports import Finished
 from awm_hub.cli.terminal import Console, clean, clean_line, counted
 from awm_hub.errors import AwmHubError, UsageError
@@ -29,10 +27,13 @@ if TYPE_CHECKING:
     from awm_hub.trajectory import Trajectory, Verdict
     from awm_hub.viewing.document import Block
 
-_PROMPT = "> "
+_LINES, _CHARACTERS = 60, 8_000
+"""Of a result; `result` shows the rest."""
+_ENDED = "`undo` takes the answer back, `reset` begins again"
 _DETAILS = """A line is a tool with its arguments (search_members query=Mateo limit=1) or a command; help lists them.
 
-The session ends with quit or with the input. Exit code 1 says that the last answer did not complete its task."""
+The session ends with quit, with the input, or with Ctrl-C twice. Exit code 1 says that the last answer did not complete
+its task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def add(verbs: Verbs) -> None:
         ),
     )
     parser.add_argument("environment", metavar="ENV", help="id of the environment")
-    parser.add_argument("--task", metavar="TASK", help="task to begin with")
+    parser.add_argument("--task", metavar="TASK", help="task to begin with, its name or number")
     add_dataset(parser)
     add_launch(parser)
     parser.set_defaults(run=run)
@@ -74,55 +75,10 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
         session = _Session(environment, arguments, console)
     with contextlib.closing(session):
         session.begin()
-        for line in _lines(environment, console):
+        for line in lines(environment, console):
             if not session.obey(line):
                 break
         return session.finished()
-
-
-def _lines(environment: "Environment", console: Console) -> Iterator[str]:
-    """The lines of the session, from a terminal or from a pipe."""
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no UTF-8 are refused as arguments
-    is_asked = sys.stdin.isatty() and not console.is_json
-    with _completing(environment) if is_asked else contextlib.nullcontext():
-        while True:
-            try:
-                line = input(_PROMPT) if is_asked else sys.stdin.readline()
-            except EOFError:
-                console.say()
-                return
-            if not is_asked and not line:
-                return
-            if not is_asked:
-                console.say(_PROMPT + clean_line(line.rstrip("\r\n")))
-            yield line.strip()
-
-
-@contextlib.contextmanager
-def _completing(environment: "Environment") -> Iterator[None]:
-    """Completion of the prompt, where Python has it."""
-    try:
-        import readline
-    except ImportError:
-        yield
-        return
-    find = completer(environment)
-
-    def complete(_: str, state: int) -> str | None:
-        found = find(readline.get_line_buffer()[: readline.get_endidx()])
-        return found[state] if state < len(found) else None
-
-    is_libedit = "libedit" in (readline.__doc__ or "")
-    before = readline.get_completer(), readline.get_completer_delims()
-    readline.set_completer_delims(" \t")
-    readline.set_completer(complete)
-    readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-    try:
-        yield
-    finally:
-        readline.set_completer(before[0])
-        readline.set_completer_delims(before[1])
 
 
 class _Session:
@@ -132,7 +88,8 @@ class _Session:
         self._environment, self._arguments, self._console = environment, arguments, console
         self._verdict: Verdict | None = None
         self._past: list[Snapshot] = []
-        self._instance: Instance = self._launched(arguments.task)
+        task = None if arguments.task is None else self._chosen(arguments.task).slug
+        self._instance: Instance = self._launched(task)
 
     def close(self) -> None:
         """Free the instance."""
@@ -140,10 +97,8 @@ class _Session:
 
     def begin(self) -> None:
         """Say where one is and what to do."""
-        e = self._environment
-        self._say(self._console.style(f"{e.id}: {clean_line(e.title)}", "bold"))
-        if e.rules.strip():
-            self._say(self._console.wrapped(e.rules.strip()))
+        self._say(self._console.style(self._environment.id, "bold"))
+        self._briefing("")
         self._say()
         self._task("")
         self._say("`help` says what can be done, `tools` lists the tools")
@@ -208,6 +163,10 @@ class _Session:
     def _tools(self, rest: str) -> None:
         self._print(tools_lines(self._environment, rest))
 
+    def _briefing(self, rest: str) -> None:
+        """Say what an agent is told: the scenario, who asks, the rules, and what day it is."""
+        self._say(self._console.wrapped(self._environment.briefing))
+
     def _task(self, rest: str) -> None:
         """Choose a task by number or name; without either, show the current one or those there are."""
         if rest:
@@ -241,11 +200,9 @@ class _Session:
     def _call_tool(self, name: str, words: str) -> None:
         """Call a tool, and show its result and the rows that it changed."""
         from awm_hub.canonical import from_json
-        from awm_hub.viewing.document import Rows, Section
-        from awm_hub.viewing.rollout import result_blocks, result_labels
+        from awm_hub.viewing.document import Rows
 
-        if self._instance.is_ended:
-            raise UsageError("the episode has ended", next_step="`undo` takes the answer back, `reset` begins again")
+        self._check_running()
         tool = self._environment.tool(name)
         is_json = words.startswith("{")
         values = from_json(words, "the object") if is_json else read_arguments(tool, _split(words), None)
@@ -255,11 +212,31 @@ class _Session:
         step = self._instance.steps[-1]
         is_changed = step.state_version != before.state_version
         rows: tuple[Block, ...] = (Rows(diff=self._rows_since(image)),) if is_changed else ()
-        blocks = (*result_blocks(result), *rows)
-        title = f"{len(self._instance.steps)}. {name}"
-        self._blocks(Section(title=title, labels=result_labels(result), blocks=blocks))
+        number = len(self._instance.steps)
+        self._blocks(self._shown_call(number, rows), rest=f"`result {number}` shows all")
         if result.type == "invalid_call":
             self._say(f"   `help {clean_line(name)}` shows its parameters")
+
+    def _shown_call(self, number: int, rows: "tuple[Block, ...]" = ()) -> "Block":
+        from awm_hub.viewing.document import Section
+        from awm_hub.viewing.rollout import result_blocks, result_labels
+
+        step = self._instance.steps[number - 1]
+        blocks = (*result_blocks(step.result), *rows)
+        return Section(title=f"{number}. {step.tool}", labels=result_labels(step.result), blocks=blocks)
+
+    def _result(self, rest: str) -> None:
+        """Show a whole result, however long; without a number the last one."""
+        count = len(self._instance.steps)
+        if not count:
+            raise UsageError("no call was made yet", next_step="`tools` lists the tools")
+        if rest and not (rest.isdecimal() and 1 <= int(rest) <= count):
+            raise UsageError(f"there is no call {rest}", next_step=f"`result` and a number from 1 to {count}")
+        self._blocks(self._shown_call(int(rest or count)))
+
+    def _check_running(self) -> None:
+        if self._instance.is_ended:
+            raise UsageError("the episode has ended", next_step=_ENDED)
 
     def _rows_since(self, image: bytes) -> Any:
         from awm_hub.runtime import jobs, sync
@@ -289,6 +266,7 @@ class _Session:
         from awm_hub.judging import judge
         from awm_hub.viewing.rollout import verdict_section
 
+        self._check_running()
         before = self._instance.snapshot()
         self._instance.submit(rest or None)
         self._past.append(before)
@@ -297,7 +275,7 @@ class _Session:
             return
         self._verdict = judge(self._instance.trajectory())
         self._blocks(verdict_section(self._verdict))
-        self._say("\n`undo` takes the answer back, `reset` begins again, `task` chooses another, `quit` leaves")
+        self._say(f"\n{_ENDED}, `task` chooses another, `quit` leaves")
 
     def _save(self, rest: str) -> None:
         """Write the episode to a file that `view` and `rollout --policy replay:FILE` read."""
@@ -316,13 +294,15 @@ class _Session:
         verdicts = () if self._verdict is None else (self._verdict,)
         return replace(self._instance.trajectory(), policy={"kind": "person"}, verdicts=verdicts)
 
-    def _blocks(self, *blocks: "Block") -> None:
-        from awm_hub.cli.documents import block_lines
+    def _blocks(self, *blocks: "Block", rest: str = "") -> None:
+        """Show blocks, cut where `rest` says how to see the rest."""
+        from awm_hub.cli.documents import Extent, block_lines
 
-        self._print(block_lines(blocks, self._console))
+        extent = Extent(lines=_LINES, characters=_CHARACTERS, rest=rest) if rest else Extent()
+        self._print(block_lines(blocks, self._console, extent))
 
-    def _print(self, lines: Iterator[str]) -> None:
-        for line in lines:
+    def _print(self, found: Iterable[str]) -> None:
+        for line in found:
             self._say(line)
 
     def _say(self, text: str = "") -> None:

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 COMMANDS = {
     "help": "what can be done; help TOOL shows a tool's parameters",
     "tools": "list the tools; tools WORD only those with this word",
+    "briefing": "what an agent is told: the scenario, who asks, the rules, the date",
     "tasks": "list the tasks",
     "task": "show the task again; task NAME or a number begins one",
     "call": "call TOOL key=value …, for a tool named like a command",
+    "result": "the last result whole; result N that of call N",
     "diff": "rows that differ from the beginning",
     "undo": "take the last call or answer back",
     "reset": "begin again",

@@ -44,7 +44,9 @@ VERBS = {
     "view": "view",
     "judge": "judge",
     "judge-bench": "judge_bench",
+    "subset": "subset",
     "audit": "audit",
+    "push": "push",
     "bench": "bench",
 }
 """Verb → module of this package."""

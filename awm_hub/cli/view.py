@@ -2,8 +2,6 @@
 
 import argparse
 import contextlib
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +10,21 @@ from typing import TYPE_CHECKING, Any
 from awm_hub.cli.options import Verbs, add_dataset, add_trust, add_verb
 from awm_hub.cli.reports import Finished
 from awm_hub.cli.terminal import Console, clean_line
-from awm_hub.errors import RecordError, UnknownNameError, UsageError
+from awm_hub.errors import DataError, RecordError
 
 if TYPE_CHECKING:
     from awm_hub.environment import Environment
     from awm_hub.rollouts import Rollout
     from awm_hub.trajectory import Trajectory
-    from awm_hub.viewing import Document, Listed, RowChanges
+    from awm_hub.viewing import Document, Listed, RowChanges, Source, Survey, Unreadable
 
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,150}")
-_DETAILS = """PATH is the folder of a run, one of its files, any stored trajectory (JSON), or trajectories as Parquet.
+_DETAILS = """PATH is the folder of a run, one of its files, any stored trajectory (JSON) or a folder of them, or
+trajectories as Parquet.
 
 Which call changed which rows is found by repeating the calls in a fresh instance, where the environment is at hand;
-name its dataset where it is not a bundled one."""
+name its dataset where it is not a bundled one.
+
+Exit code 1 says that some of the rollouts cannot be read; the others are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,12 @@ class ViewReport:
     """Rows it changed, in the end and per step; null where its environment is not at hand."""
     pages: tuple[str, ...] = ()
     """HTML files that were written."""
+    planned: int | None = None
+    """Rollouts of the run's plan; null where there is no plan, or one rollout was asked for."""
+    unreadable: "tuple[Unreadable, ...]" = ()
+    """Rollouts that cannot be read."""
+    metrics: Mapping[str, Any] | None = None
+    """`overall`, `environments`, `tasks`, as `rollout` reports them; null where one rollout was asked for."""
 
 
 def add(verbs: Verbs) -> None:
@@ -54,8 +60,9 @@ def add(verbs: Verbs) -> None:
             "awm-hub view runs/first --html pages",
         ),
     )
-    parser.add_argument("path", metavar="PATH", help="a run's folder, a trajectory (JSON), or trajectories (Parquet)")
+    parser.add_argument("path", metavar="PATH", help="a run's folder, trajectories (JSON or a folder of it, Parquet)")
     parser.add_argument("--rollout", metavar="ID", help="show this rollout")
+    parser.add_argument("--full", action="store_true", help="show long texts whole, and what is left out otherwise")
     parser.add_argument("--html", metavar="OUT", help="write a page: a file for one rollout, a folder for a run")
     add_dataset(parser)
     add_trust(parser)
@@ -64,40 +71,15 @@ def add(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished:
     """View rollouts."""
-    rollouts = _opened(Path(arguments.path))
+    from awm_hub.viewing import opened
+
+    source = opened(Path(arguments.path))
     view = _View(arguments, console)
     if arguments.rollout is not None:
-        return view.one(arguments.rollout, _named(rollouts, arguments.rollout))
-    if len(rollouts) == 1 and not Path(arguments.path).is_dir():
-        return view.one(*next(iter(rollouts.items())))
-    return view.all(rollouts)
-
-
-def _opened(path: Path) -> "Mapping[str, Rollout]":
-    """The rollouts that a path holds, in their order."""
-    from awm_hub.rollouts import Rollout, open_run
-    from awm_hub.rollouts.dataset import read_trajectories
-    from awm_hub.rollouts.reading import decoded
-    from awm_hub.viewing.document import as_text
-
-    if (path / "run.json").is_file():
-        return open_run(path)
-    if path.is_file() and path.suffix != ".parquet":
-        return {path.stem: Rollout.from_dict(decoded(path.read_bytes(), path.name), path.stem)}
-    found: dict[str, Rollout] = {}
-    counts: Counter[str] = Counter()
-    for trajectory in read_trajectories(path):
-        task = as_text(trajectory.task_id or trajectory.environment_id).replace("/", "__")
-        rollout = Rollout(id=f"{task}__{counts[task]}", number=counts[task], trajectory=trajectory)
-        found[rollout.id] = rollout
-        counts[task] += 1
-    return found
-
-
-def _named(rollouts: "Mapping[str, Rollout]", name: str) -> "Rollout":
-    if name not in rollouts:
-        raise UnknownNameError("rollout", name, rollouts, next_step="without --rollout all are listed")
-    return rollouts[name]
+        return view.one(arguments.rollout, source.one(arguments.rollout))
+    if len(source.rollouts) == 1 and not Path(arguments.path).is_dir():
+        return view.one(*next(iter(source.rollouts.items())))
+    return view.all(source)
 
 
 class _View:
@@ -109,12 +91,15 @@ class _View:
 
     def one(self, name: str, rollout: "Rollout") -> Finished:
         """Show one rollout, or write its page."""
+        from awm_hub.viewing import html_page, listed, write_page
+
         with _readable(name):
-            line = _listed(name, rollout)
+            line = listed(name, rollout.trajectory)
             document, changes = self._document(name, rollout)
         pages: tuple[str, ...] = ()
         if self._arguments.html is not None:
-            pages = (self._written(Path(self._arguments.html), document),)
+            pages = (write_page(Path(self._arguments.html), html_page(document)),)
+            self._wrote(pages[0])
         else:
             self._show(document)
             if changes is None:
@@ -124,41 +109,42 @@ class _View:
             data=ViewReport(source=source, rollouts=(line,), rollout=rollout.to_dict(), changes=changes, pages=pages)
         )
 
-    def all(self, rollouts: "Mapping[str, Rollout]") -> Finished:
-        """List all rollouts, or write a page for each and one that lists them."""
-        from awm_hub.viewing import run_document
+    def all(self, source: "Source") -> Finished:
+        """List all rollouts with what they come to, or write a page for each and one that lists them."""
+        from awm_hub.viewing import run_document, survey
 
-        lines = tuple(self._lines(rollouts))
+        found = survey(source.rollouts, folder=source.folder, planned=source.planned, remedy=source.remedy)
+        if found.unreadable and not found.rollouts and source.planned is None:
+            reason = found.unreadable[0].reason
+            raise DataError(f"{self._arguments.path} holds no trajectories: {reason}", next_step="name a run's folder")
         pages: tuple[str, ...] = ()
         if self._arguments.html is not None:
-            pages = self._pages(rollouts, lines)
+            pages = self._pages(source, found)
         else:
-            self._show(run_document(self._arguments.path, lines))
-            if lines:
-                self._hint(f"--rollout {lines[0].id} shows one, --html OUT writes pages")
-        return Finished(data=ViewReport(source=self._arguments.path, rollouts=lines, pages=pages))
+            self._show(run_document(self._arguments.path, found))
+            if found.rollouts:
+                self._hint(f"--rollout {found.rollouts[0].id} shows one, --html OUT writes pages")
+        report = ViewReport(
+            source=self._arguments.path,
+            rollouts=found.rollouts,
+            pages=pages,
+            planned=found.planned,
+            unreadable=found.unreadable,
+            metrics=found.metrics.to_dict(),
+        )
+        return Finished(data=report, exit_code=1 if found.unreadable else 0)
 
-    def _lines(self, rollouts: "Mapping[str, Rollout]") -> "Iterator[Listed]":
-        for name, rollout in rollouts.items():
-            with _readable(name):
-                yield _listed(name, rollout)
+    def _pages(self, source: "Source", found: "Survey") -> tuple[str, ...]:
+        from awm_hub.viewing import PagesFolder
 
-    def _pages(self, rollouts: "Mapping[str, Rollout]", lines: "tuple[Listed, ...]") -> tuple[str, ...]:
-        from awm_hub.viewing import run_document
-
-        out = Path(self._arguments.html)
-        if out.is_file() or out.suffix == ".html":
-            step = "name a folder, or choose one rollout with --rollout"
-            raise UsageError("the pages of a run take a folder", next_step=step)
-        (out / "rollouts").mkdir(parents=True, exist_ok=True)
-        links = [f"rollouts/{_file_name(line.id, number)}.html" for number, line in enumerate(lines)]
-        index = self._written(out / "index.html", run_document(self._arguments.path, lines, links=links))
-        pages = [index]
-        for position, (line, link) in enumerate(zip(lines, links, strict=True), 1):
+        folder = PagesFolder(Path(self._arguments.html), self._arguments.path, found)
+        self._wrote(folder.index)
+        pages = [folder.index]
+        for position, line in enumerate(found.rollouts, 1):
             with _readable(line.id):
-                document, _ = self._document(line.id, rollouts[line.id])
-            pages.append(self._written(out / link, document, up="../index.html"))
-            self._console.progress("page", id=line.id, position=position, total=len(lines))
+                document, _ = self._document(line.id, source.one(line.id))
+            pages.append(folder.add(line.id, document))
+            self._console.progress("page", id=line.id, position=position, total=len(found.rollouts))
         return tuple(pages)
 
     def _document(self, name: str, rollout: "Rollout") -> "tuple[Document, RowChanges | None]":
@@ -175,29 +161,16 @@ class _View:
         return document, changes
 
     def _show(self, document: "Document") -> None:
-        from awm_hub.cli.documents import document_lines
+        from awm_hub.cli.documents import BRIEF, FULL, document_lines
 
-        for line in document_lines(document, self._console):
+        for line in document_lines(document, self._console, FULL if self._arguments.full else BRIEF):
             self._console.say(line)
 
     def _hint(self, text: str) -> None:
         self._console.say("\n" + self._console.style(clean_line(text), "dim"))
 
-    def _written(self, path: Path, document: "Document", up: str = "") -> str:
-        from awm_hub.viewing import html_page
-
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder, and one rollout becomes a file", next_step="--html rollout.html")
-        path.write_text(html_page(document, up=up), encoding="utf-8", newline="\n")
-        if not up:
-            self._console.say(f"wrote {clean_line(str(path))}")
-        return str(path)
-
-
-def _listed(name: str, rollout: "Rollout") -> "Listed":
-    from awm_hub.viewing import listed
-
-    return listed(name, rollout.trajectory)
+    def _wrote(self, path: str) -> None:
+        self._console.say(f"wrote {clean_line(path)}")
 
 
 def _environments(arguments: argparse.Namespace) -> "Callable[[Trajectory], Environment | None]":
@@ -213,11 +186,6 @@ def _environments(arguments: argparse.Namespace) -> "Callable[[Trajectory], Envi
         return found if found.content_hash == trajectory.environment_hash else None
 
     return find
-
-
-def _file_name(name: str, number: int) -> str:
-    """A rollout's id as a file name; ids of others may hold anything."""
-    return name if _FILE_NAME.fullmatch(name) else f"rollout-{number}"
 
 
 @contextlib.contextmanager

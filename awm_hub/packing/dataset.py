@@ -22,6 +22,7 @@ from awm_hub import schema
 from awm_hub.environment import Environment, Task
 from awm_hub.errors import DataError, RecordError, UsageError
 from awm_hub.packing import parquet
+from awm_hub.packing.spool import Spool
 
 OWN_ENTRIES = ("README.md", "environment.yaml", "environments", "index.parquet", "tasks")
 """What a dataset folder holds of ours; anything else in it is left alone."""
@@ -49,7 +50,8 @@ class _Row:
 
     id: str
     split: str
-    table: pa.Table
+    number: int
+    """In the spool of environments."""
     tasks: pa.Table
     index: dict[str, Any]
 
@@ -57,7 +59,7 @@ class _Row:
 def write_dataset(environments: Iterable[Environment], out: str | os.PathLike[str]) -> DatasetReport:
     """Write environments, in any order, as a dataset folder.
 
-    `environments` is consumed before anything is written.
+    `environments` is consumed before anything takes its place; only a row group of them is ever in memory.
 
     Raises:
         UsageError: `out` is a file, or a folder that holds something other than a dataset.
@@ -65,14 +67,10 @@ def write_dataset(environments: Iterable[Environment], out: str | os.PathLike[st
         RecordError: an environment could not be read back.
     """
     target = check_output(out)
-    rows = sorted((_row(e) for e in environments), key=lambda r: r.id)
-    if not rows:
-        raise DataError("there is no environment to write")
-    for before, after in itertools.pairwise(rows):
-        if before.id == after.id:
-            raise DataError(f"two environments have the id {after.id!r}", next_step="rename one of them")
-    with replacing(target) as folder:
-        splits = _write_parquet(folder, rows)
+    with replacing(target) as folder, Spool(folder.with_name("rows"), schema.ENVIRONMENTS) as spool:
+        rows = sorted((_row(e, spool) for e in environments), key=lambda r: r.id)
+        _check_ids(rows)
+        splits = _write_parquet(folder, rows, spool)
         (folder / "README.md").write_text(_card(splits, rows), encoding="utf-8", newline="\n")
         (folder / "environment.yaml").write_text(_declaration(splits), encoding="utf-8", newline="\n")
         files = sorted(p for p in folder.rglob("*") if p.is_file())
@@ -182,7 +180,15 @@ def _swap(fresh: Path, out: Path, old: Path) -> None:
         raise
 
 
-def _row(environment: Environment) -> _Row:
+def _check_ids(rows: Sequence[_Row]) -> None:
+    if not rows:
+        raise DataError("there is no environment to write")
+    for before, after in itertools.pairwise(rows):
+        if before.id == after.id:
+            raise DataError(f"two environments have the id {after.id!r}", next_step="rename one of them")
+
+
+def _row(environment: Environment, spool: Spool) -> _Row:
     row = environment.to_row()
     read = Environment.from_row(row)
     if read != environment:
@@ -191,13 +197,13 @@ def _row(environment: Environment) -> _Row:
     return _Row(
         id=environment.id,
         split=environment.split,
-        table=pa.Table.from_pylist([row], schema=schema.ENVIRONMENTS),
+        number=spool.add(pa.Table.from_pylist([row], schema=schema.ENVIRONMENTS)),
         tasks=pa.Table.from_pylist(tasks, schema=schema.TASKS),
         index=index_row(environment),
     )
 
 
-def _write_parquet(folder: Path, rows: Sequence[_Row]) -> tuple[str, ...]:
+def _write_parquet(folder: Path, rows: Sequence[_Row], spool: Spool) -> tuple[str, ...]:
     """Write both configs and the index.
 
     Returns:
@@ -207,7 +213,7 @@ def _write_parquet(folder: Path, rows: Sequence[_Row]) -> tuple[str, ...]:
     splits = tuple(s for s in schema.SPLITS if any(r.split == s for r in rows))
     for split in splits:
         members = [r for r in rows if r.split == split]
-        places = parquet.write_split(folder, "environments", split, [r.table for r in members])
+        places = parquet.write_split(folder, "environments", split, spool.rows([r.number for r in members]))
         index += [{**r.index, "file": p.file, "row_group": p.row_group} for r, p in zip(members, places, strict=True)]
         tasks = [r.tasks.slice(i, 1) for r in members for i in range(len(r.tasks))]
         if tasks:

@@ -7,6 +7,7 @@ carries a checksum. Equal rows give equal bytes for one version of pyarrow: noth
 on the way the rows came in.
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,28 +38,54 @@ class _Group:
 
 
 def write_split(root: Path, config: str, split: str, rows: Sequence[pa.Table]) -> list[Place]:
-    """Write one split of a config as shards; `rows` are tables of one row each, in order.
+    """Write one split of a config as shards; `rows` are tables of one row each, in order, read a group at a time.
 
     Returns:
         The place of each row.
     """
-    shards = list(_shards(list(_groups(rows, GROUP_ROWS[config]))))
     (root / config).mkdir(exist_ok=True)
+    shards = _write_shards(root / config, split, _groups(rows, GROUP_ROWS[config]))
     places = []
-    for number, groups in enumerate(shards):
+    for number, (part, counts) in enumerate(shards):
         file = f"{config}/{split}-{number:05}-of-{len(shards):05}.parquet"
-        write_file(root / file, [g.table for g in groups])
-        places += [Place(file=file, row_group=i) for i, g in enumerate(groups) for _ in range(len(g.table))]
+        part.rename(root / file)
+        places += [Place(file=file, row_group=i) for i, count in enumerate(counts) for _ in range(count)]
     return places
 
 
 def write_file(target: Any, groups: Sequence[pa.Table]) -> None:
     """Write tables as the row groups of one file; `target` is a path or an Arrow stream."""
-    with pq.ParquetWriter(
-        target, groups[0].schema, compression="zstd", write_page_index=True, write_page_checksum=True
-    ) as writer:
+    with _writer(target, groups[0].schema) as writer:
         for table in groups:
-            writer.write_table(table, row_group_size=max(1, len(table)))
+            _write_group(writer, table)
+
+
+def _writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(target, schema, compression="zstd", write_page_index=True, write_page_checksum=True)
+
+
+def _write_group(writer: pq.ParquetWriter, table: pa.Table) -> None:
+    writer.write_table(table, row_group_size=max(1, len(table)))
+
+
+def _write_shards(folder: Path, split: str, groups: Iterator[_Group]) -> list[tuple[Path, list[int]]]:
+    """Write each group as it comes, since a split may be larger than the memory.
+
+    Returns:
+        The files, not yet with their names, which tell their number; and of each the rows of its groups.
+    """
+    shards: list[tuple[Path, list[int]]] = []
+    size = 0
+    with contextlib.ExitStack() as file:
+        for group in groups:
+            if not shards or size + group.size > SHARD_BYTES:
+                file.close()
+                shards.append((folder / f".{split}-{len(shards)}", []))
+                writer, size = file.enter_context(_writer(shards[-1][0], group.table.schema)), 0
+            _write_group(writer, group.table)
+            shards[-1][1].append(len(group.table))
+            size += group.size
+    return shards
 
 
 def _groups(rows: Sequence[pa.Table], most: int) -> Iterator[_Group]:
@@ -84,14 +111,3 @@ def _group(rows: Sequence[pa.Table]) -> _Group:
     sink = pa.BufferOutputStream()
     write_file(sink, [table])
     return _Group(table=table, size=sink.getvalue().size)
-
-
-def _shards(groups: Sequence[_Group]) -> Iterator[list[_Group]]:
-    shard: list[_Group] = []
-    for group in groups:
-        if shard and sum(g.size for g in shard) + group.size > SHARD_BYTES:
-            yield shard
-            shard = []
-        shard.append(group)
-    if shard:
-        yield shard

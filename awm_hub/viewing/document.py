@@ -79,6 +79,8 @@ class Grid:
     label: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    is_titled: bool = True
+    """Whether the label shows; it does not under a title that says the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,15 @@ def shown_json(value: Any) -> str:
         return readable_json(value)
     except (TypeError, ValueError):
         return clean(repr(value))
+
+
+def rounded(value: Any) -> Any:
+    """A number as people read it: a handful of digits, thousands apart; anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if isinstance(value, int) or abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.6f}".rstrip("0").rstrip(".") if abs(value) < 0.01 else f"{value:.4g}"
 
 
 def facts(found: Mapping[str, Any]) -> Facts:

@@ -50,8 +50,15 @@ class _Element(str):
     __slots__ = ()
 
 
-def html_page(document: Document, *, up: str = "") -> str:
-    """The page of a document. `up` is the path of the page that lists it."""
+def html_page(document: Document, *, up: str = "", before: str = "", after: str = "") -> str:
+    """The page of a document.
+
+    Args:
+        document: What it shows.
+        up: Path of the page that lists it, from the page itself.
+        before: Path of the page before it in that list.
+        after: Path of the page after it.
+    """
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -59,6 +66,7 @@ def html_page(document: Document, *, up: str = "") -> str:
     head = _element(
         "head",
         _element("meta", charset="utf-8"),
+        _generator(),
         _element("meta", http_equiv="Content-Security-Policy", content=policy),
         _element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         _element("meta", name="referrer", content="no-referrer"),
@@ -71,9 +79,21 @@ def html_page(document: Document, *, up: str = "") -> str:
         _element("h1", title, *_labels(document.labels)),
         *(part for block in document.blocks for part in _block(block, 2)),
     )
-    back = [_element("nav", _link("← all rollouts", up), aria_label="Run")] if up else []
-    body = _element("body", *back, main)
+    places = (("all rollouts", up), ("← previous", before), ("next →", after))
+    links = [_link(text, path) for text, path in places if path]
+    body = _element("body", *([_element("nav", *links, aria_label="Run")] if links else []), main)
     return "<!doctype html>\n" + _element("html", head, body, lang="en") + "\n"
+
+
+def is_own_page(start: str) -> bool:
+    """Whether a file that begins so is a page of this program; untrusted text comes later in it."""
+    return start.startswith(
+        '<!doctype html>\n<html lang="en"><head>' + _element("meta", charset="utf-8") + _generator()
+    )
+
+
+def _generator() -> _Element:
+    return _element("meta", name="generator", content="awm-hub view")
 
 
 @cache
@@ -168,7 +188,7 @@ def _folded(text: str, kind: str) -> _Element:
 def _grid(grid: Grid) -> _Element:
     head = _element("tr", *(_element("th", name, scope="col") for name in grid.columns))
     body = (_element("tr", *map(_cell, row)) for row in grid.rows)
-    return _scrolling(grid.label, _element("thead", head), _element("tbody", *body))
+    return _scrolling(grid.label, _element("thead", head), _element("tbody", *body), is_titled=grid.is_titled)
 
 
 def _cell(cell: Cell) -> _Element:
@@ -176,10 +196,10 @@ def _cell(cell: Cell) -> _Element:
     return _element("td", _link(text, cell.link) if cell.link else text, class_=cell.tone)
 
 
-def _scrolling(label: str, *parts: _Element) -> _Element:
+def _scrolling(label: str, *parts: _Element, is_titled: bool = True) -> _Element:
     """A table that scrolls by itself on a narrow screen, with the keyboard as well."""
     name = clean_line(label)
-    table = _element("table", _element("caption", name), *parts)
+    table = _element("table", _element("caption", name, class_="" if is_titled else "unseen"), *parts)
     return _element("div", table, class_="wide", tabindex="0", role="region", aria_label=name)
 
 

@@ -10,11 +10,9 @@ from awm_hub.trajectory import StateDiff, Step, ToolResult, Trajectory, Verdict
 from awm_hub.viewing.changes import RowChanges
 from awm_hub.viewing.document import (
     Block,
-    Cell,
     Data,
     Document,
     Facts,
-    Grid,
     Label,
     Prose,
     Rows,
@@ -23,6 +21,17 @@ from awm_hub.viewing.document import (
     counted,
     facts,
     label,
+    rounded,
+)
+from awm_hub.viewing.endings import (
+    Violation,
+    broken_at_message,
+    broken_at_steps,
+    ending_labels,
+    ending_section,
+    message_blocks,
+    rule_labels,
+    rules_section,
 )
 
 _ROLLOUT_FACTS = ("seed", "tier", "clock", "termination")
@@ -30,7 +39,14 @@ _ONLY_WHOLE = (
     "Which call changed which row is not known: repeating the calls does not lead to this database, "
     "or a call of them ran out of time."
 )
-_USAGE_NAMES = {"prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens", "cost_usd": "cost in USD"}
+_USAGE_NAMES = {
+    "turns": "messages",
+    "prompt_tokens": "prompt tokens",
+    "completion_tokens": "completion tokens",
+    "cost_usd": "cost in USD",
+    "policy_seconds": "policy seconds",
+    "replaced_characters": "characters replaced in",
+}
 
 
 def rollout_document(
@@ -54,12 +70,13 @@ def rollout_document(
     task = as_text(trajectory.task_id or trajectory.environment_id)
     return Document(
         title=name or task,
-        labels=(*_outcomes(trajectory), *_broken_rules(trajectory)),
+        labels=(*_outcomes(trajectory), *ending_labels(trajectory)),
         blocks=(
             _overview(trajectory, task),
             *_instruction(trajectory, environment),
             *_steps(trajectory, changes),
-            *_violations(trajectory),
+            *ending_section(trajectory),
+            *rules_section(trajectory),
             *_answer(trajectory),
             *_ending(trajectory, changes),
             *(verdict_section(v) for v in trajectory.verdicts),
@@ -107,11 +124,6 @@ def _outcomes(trajectory: Trajectory) -> tuple[Label, ...]:
     return tuple(label(outcome) for outcome in found) or (Label(text="not judged"),)
 
 
-def _broken_rules(trajectory: Trajectory) -> tuple[Label, ...]:
-    count = len(trajectory.violations)
-    return (Label(text=counted(count, "broken rule"), tone="bad"),) if count else ()
-
-
 def _overview(trajectory: Trajectory, task: str) -> Facts:
     policy = trajectory.policy
     return facts(
@@ -121,7 +133,7 @@ def _overview(trajectory: Trajectory, task: str) -> Facts:
             "policy": policy_name(policy),
             **{name: getattr(trajectory, name) for name in _ROLLOUT_FACTS},
             "steps": len(trajectory.steps),
-            "reward": latest_reward(trajectory),
+            "reward": rounded(latest_reward(trajectory)),
             "revision": trajectory.revision,
         }
     )
@@ -153,30 +165,23 @@ def _instruction(trajectory: Trajectory, environment: Environment | None) -> Ite
 
 def _steps(trajectory: Trajectory, changes: RowChanges | None) -> Iterator[Section]:
     by_step = changes.steps if changes is not None else ()
-    for number, step in enumerate(trajectory.steps, 1):
-        yield _step(number, step, by_step[number - 1] if by_step else StateDiff())
+    broken = broken_at_steps(trajectory)
+    for position, step in enumerate(trajectory.steps):
+        diff = by_step[position] if by_step else StateDiff()
+        yield _step(position + 1, step, diff, broken.get(position, []))
     if not trajectory.steps:
         yield Section(title="No call was made")
 
 
-def _step(number: int, step: Step, diff: StateDiff) -> Section:
+def _step(number: int, step: Step, diff: StateDiff, broken: list[Violation]) -> Section:
     thought = (Prose(label="thought", text=as_text(step.thought)),) if step.thought else ()
     arguments = (Data(label="arguments", value=step.arguments),) if step.arguments else ()
     rows = (Rows(label="rows changed", diff=diff),) if diff else ()
     return Section(
         title=f"{number}. {as_text(step.tool)}",
-        labels=result_labels(step.result),
+        labels=(*result_labels(step.result), *rule_labels(broken)),
         blocks=(*thought, *arguments, *result_blocks(step.result), *rows),
     )
-
-
-def _violations(trajectory: Trajectory) -> Iterator[Section]:
-    if trajectory.violations:
-        names = ("turn", "rule", "name", "message")
-        rows = tuple(tuple(Cell(text=as_text(v.get(n, ""))) for n in names) for v in trajectory.violations)
-        yield Section(
-            title="Broken rules of the format", blocks=(Grid(label="Broken rules", columns=names, rows=rows),)
-        )
 
 
 def _answer(trajectory: Trajectory) -> Iterator[Section]:
@@ -204,29 +209,35 @@ def _judge_error(error: Mapping[str, Any] | None) -> Iterator[Section]:
 
 
 def _usage(trajectory: Trajectory) -> Iterator[Section]:
-    if trajectory.usage:
-        found = {_USAGE_NAMES.get(name, as_text(name)): value for name, value in trajectory.usage.items()}
+    """What was used; an error that ended the rollout is told with its ending."""
+    found = {_USAGE_NAMES.get(n, as_text(n)): _told(value) for n, value in trajectory.usage.items() if n != "error"}
+    if found:
         yield Section(title="Usage", blocks=(facts(found),))
+
+
+def _told(value: Any) -> Any:
+    return ", ".join(map(as_text, value)) if isinstance(value, list) else rounded(value)
 
 
 def _conversation(trajectory: Trajectory) -> Iterator[Section]:
     """All messages: they show what no step does, what the model was told and what it wrote without a call."""
-    blocks = tuple(
-        Section(title=as_text(m.get("role", "message")), blocks=tuple(_message(m))) for m in trajectory.messages
-    )
+    blocks = tuple(_messages(trajectory))
     if blocks:
         count = counted(len(blocks), "message")
         yield Section(title="Conversation", labels=(Label(text=count),), blocks=blocks, is_folded=True)
     yield Section(title="Policy and options", blocks=_settings(trajectory), is_folded=True)
 
 
-def _message(message: Mapping[str, Any]) -> Iterator[Block]:
-    content = message.get("content")
-    if content:
-        yield Prose(text=content) if isinstance(content, str) else Data(value=content)
-    rest = {k: v for k, v in message.items() if k not in ("role", "content") and v is not None}
-    if rest:
-        yield Data(label="more", value=rest)
+def _messages(trajectory: Trajectory) -> Iterator[Section]:
+    """The messages, those of the model with their numbers and the rules that they break."""
+    turn = 0
+    for message in trajectory.messages:
+        title = as_text(message.get("role", "message"))
+        broken: tuple[Label, ...] = ()
+        if title == "assistant":
+            title, broken = f"assistant, message {turn + 1}", rule_labels(broken_at_message(trajectory, turn))
+            turn += 1
+        yield Section(title=title, labels=broken, blocks=tuple(message_blocks(message)))
 
 
 def _settings(trajectory: Trajectory) -> tuple[Block, ...]:

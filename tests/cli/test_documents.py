@@ -1,14 +1,16 @@
 import io
 
-from awm_hub.cli.documents import document_lines
+import pytest
+
+from awm_hub.cli.documents import BRIEF, FULL, Extent, document_lines
 from awm_hub.cli.terminal import Console
 from awm_hub.trajectory import StateDiff, TableDiff
 from awm_hub.viewing.document import Cell, Data, Document, Facts, Grid, Label, Prose, Rows, Section
 
 
-def lines(*blocks: object) -> list[str]:
+def lines(*blocks: object, extent: Extent = BRIEF) -> list[str]:
     document = Document(title="A title", labels=(Label(text="COMPLETED", tone="good"),), blocks=blocks)  # type: ignore[arg-type]
-    return list(document_lines(document, Console(is_json=False, out=io.StringIO())))
+    return list(document_lines(document, Console(is_json=False, out=io.StringIO()), extent))
 
 
 def test_every_kind_of_block_has_its_lines() -> None:
@@ -42,10 +44,29 @@ def test_folded_sections_are_named_and_left_out() -> None:
     outer = Section(title="Verdict", blocks=(inner,))
     rules = Section(title="Rules", blocks=(Prose(text="long"),), is_folded=True)
     assert lines(outer, rules) == [
-        "A title  COMPLETED", "", "Verdict", "", "not shown: Signals, Rules (--html and --json show all)",
+        "A title  COMPLETED", "", "Verdict", "", "not shown: Signals, Rules (--full, --html and --json show all)",
     ]  # fmt: skip
 
 
-def test_what_is_too_long_is_cut_and_says_so() -> None:
-    assert lines(Prose(text="\n".join("abc"[n % 3] for n in range(20))))[-2:] == ["b", "… 12 more characters"]
-    assert lines(Prose(text="x" * 2_001))[-1] == "… 1 more character"
+def test_in_full_folded_sections_and_long_texts_are_shown() -> None:
+    text = "\n".join(str(n) for n in range(3_000))
+    section = Section(title="Rules", blocks=(Prose(text=text),), is_folded=True)
+    assert [line.strip() for line in lines(section, extent=FULL)] == ["A title  COMPLETED", "", "Rules", *text.split()]
+
+
+def test_what_is_too_long_loses_its_middle_and_says_how_to_see_it() -> None:
+    many = lines(Prose(text="\n".join(str(n) for n in range(100))))[1:]
+    assert many == [*map(str, range(15)), "… 80 more lines (--full shows all)", *map(str, range(95, 100))]
+    long = lines(Prose(text="x" * 3_000 + "end"))[1:]
+    assert long == ["x" * 1_500, "… 1003 more characters (--full shows all)", "x" * 497 + "end"]
+
+
+@pytest.mark.parametrize("text", ["\n".join("abc" * 10), "x" * 2_600, "", "\n" * 29])
+def test_a_short_rest_is_not_cut(text: str) -> None:
+    assert lines(Prose(text=text))[1:] == text.split("\n")
+
+
+def test_an_extent_says_how_much_is_shown() -> None:
+    extent = Extent(lines=4, characters=1_000, rest="`result 1` shows all")
+    shown = lines(Data(value=["a" * 80] * 20), extent=extent)[1:]
+    assert shown == ["[", *[f'  "{"a" * 80}",'] * 2, "… 18 more lines (`result 1` shows all)", "]"]

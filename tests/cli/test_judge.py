@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endpoint import running_endpoint, says
+from endpoint import fails, running_endpoint, says
 
 import awm_hub
 from awm_hub.cli.judge import JudgeReport
@@ -144,7 +144,19 @@ def test_a_folder_without_rollouts_exits_with_3(cli: Any, tmp_path: Path) -> Non
     assert cli("judge", str(tmp_path / "absent.json"))[0] == 3
 
 
-def test_an_endpoint_that_is_down_leaves_no_verdict(cli: Any, run_dir: Path, notes_dataset: Path) -> None:
+def test_an_endpoint_that_refuses_every_question_is_an_error_of_the_endpoint(
+    cli: Any, run_dir: Path, notes_dataset: Path
+) -> None:
+    with running_endpoint(lambda body: fails(401)) as fake:
+        words = ("--judge", "llm", "--model", "m", "--base-url", fake.base_url, "--dataset", str(notes_dataset))
+        code, found, _ = cli("judge", str(run_dir), *words, "--json")
+    assert (code, found["error"]["type"]) == (5, "RemoteError")
+    assert "AWM_HUB_API_KEY" in found["error"]["next"]
+
+
+def test_a_model_that_gives_no_verdict_in_form_is_an_error_of_the_judge(
+    cli: Any, run_dir: Path, notes_dataset: Path
+) -> None:
     with running_endpoint(lambda body: says("Splendid!")) as fake:
         words = ("--judge", "llm", "--model", "m", "--base-url", fake.base_url, "--dataset", str(notes_dataset))
         code, _, err = cli("judge", str(run_dir), *words)
@@ -158,6 +170,7 @@ def test_judge_bench_measures_the_decision(cli: Any, notes_dataset: Path, tmp_pa
     code, text, _ = cli("judge-bench", "notes", *words, "--dataset", str(notes_dataset))
     assert code == 0
     lines = [line.split() for line in text.splitlines()]
+    assert text.splitlines()[:2] == ["rejected 4 of 4 wrong attempts", "passed 2 of 2 right attempts"]
     assert ["accuracy", "100.0", "%", "6", "of", "6"] in lines
     assert ["fleiss", "kappa", "1.000"] in lines
     written = json.loads(out.read_text())
@@ -183,7 +196,7 @@ def test_judge_bench_finds_a_model_that_believes_what_it_reads(cli: Any, notes_d
         )
     assert code == 0
     data = found["data"]
-    assert data["false_pass"]["right"] > 5
+    assert data["false_pass"]["count"] > 5
     assert data["mistakes"][0]["found"] == "COMPLETED"
     assert data["judge"]["uses_decision"] is False
 

@@ -1,15 +1,10 @@
-"""`awm-hub play`: sessions typed into a pipe, and one at a real terminal."""
+"""`awm-hub play`: sessions typed into a pipe."""
 
-import contextlib
 import dataclasses
 import io
 import json
-import os
-import pty
-import select
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +12,7 @@ from typing import Any
 import pytest
 from planting import ACTING
 
+import awm_hub
 from awm_hub.cli import play
 from awm_hub.trajectory import Trajectory
 
@@ -80,6 +76,34 @@ def test_undo_takes_an_answer_back(session: Any) -> None:
     assert shown[3].startswith("Verdict by decision  COMPLETED\n")
 
 
+def test_an_answer_is_submitted_once(session: Any) -> None:
+    code, shown, _ = session("submit 1", "submit 2", words=("--task", "overdue"))
+    assert code == 0
+    assert shown[1] == "the episode has ended\n  next: `undo` takes the answer back, `reset` begins again"
+
+
+def test_it_begins_with_what_an_agent_is_told(session: Any, cli: Any, notes_dataset: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    _, out, _ = cli("play", "notes", "--dataset", str(notes_dataset), "--task", "2")
+    briefing = awm_hub.load(notes_dataset)["notes"].briefing
+    assert out.startswith(f"notes\n{briefing}\n\npostpone_plumber\n")
+    assert "(UTC)." in briefing
+    assert session("briefing")[1] == [briefing]
+
+
+def test_a_long_result_is_cut_and_shown_whole_on_request(session: Any) -> None:
+    call = f"edit_note {json.dumps({'note_id': 1, 'fields': {'body': chr(10).join(map(str, range(3000)))}})}"
+    _, (_, cut, whole, last, none, early), _ = session(
+        "get_note note_id=2", call, "result 2", "result", "result 3", "result x"
+    )
+    assert "more characters (`result 2` shows all)" in cut
+    assert "more characters" not in whole
+    assert whole == last
+    assert "2999" in whole
+    assert none == "there is no call 3\n  next: `result` and a number from 1 to 2"
+    assert early.startswith("there is no call x")
+
+
 def test_reset_and_another_task_begin_anew(session: Any) -> None:
     _, shown, _ = session(EDIT, "reset", "diff", EDIT, "task 1", "diff", "undo", words=("--task", "postpone_plumber"))
     assert shown[1:3] == ["back at the beginning", "no row changed"]
@@ -113,6 +137,7 @@ def test_without_a_task_tools_can_be_called_and_a_number_picks_one(session: Any)
         ("save", "save needs the name of a file"),
         ("save /nowhere/x.json", "/nowhere/x.json cannot be written: No such file or directory"),
         ("undo", "there is nothing to undo"),
+        ("result", "no call was made yet\n  next: `tools` lists the tools"),
         ("# a remark", ""),
         ("", ""),
     ],
@@ -162,7 +187,7 @@ def test_json_is_one_object_of_the_frozen_shape(session: Any) -> None:
 
 
 def test_an_unknown_environment_or_task_ends_it_before_it_begins(session: Any, cli: Any) -> None:
-    assert session(words=("--task", "no_such"))[0] == 3
+    assert session(words=("--task", "no_such"))[0] == session(words=("--task", "99"))[0] == 3
     assert cli("play", "no_such")[0] == 3
 
 
@@ -184,48 +209,3 @@ def test_bytes_that_are_no_text_are_refused(notes_dataset: Path) -> None:
     done = subprocess.run(command, input=b"search_notes query=\xff\n", capture_output=True, timeout=60)
     assert done.returncode == 0
     assert b"the value of query is not UTF-8 text" in done.stdout
-
-
-class _Terminal:
-    """The program at a terminal."""
-
-    def __init__(self, command: list[str]) -> None:
-        self._ours, theirs = pty.openpty()
-        env = {**os.environ, "TERM": "dumb", "NO_COLOR": "1"}
-        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
-        os.close(theirs)
-        self.seen = ""
-
-    def wait_for(self, text: str) -> None:
-        """Read until a text has appeared since the last time."""
-        before = len(self.seen)
-        deadline = time.monotonic() + 60
-        while text not in self.seen[before:] and time.monotonic() < deadline:
-            if select.select([self._ours], [], [], 1)[0]:
-                self.seen += os.read(self._ours, 4096).decode(errors="replace")
-        assert text in self.seen[before:], self.seen
-
-    def close(self) -> None:
-        """Hang up."""
-        os.close(self._ours)
-        self.process.kill()
-        self.process.wait()
-
-    def type(self, text: str) -> None:
-        """Press keys."""
-        os.write(self._ours, text.encode())
-
-
-def test_at_a_terminal_the_tab_key_completes_and_ctrl_d_leaves(notes_dataset: Path) -> None:
-    pytest.importorskip("readline")
-    with contextlib.closing(
-        _Terminal([sys.executable, "-m", "awm_hub", "play", "notes", "--dataset", str(notes_dataset)])
-    ) as terminal:
-        terminal.wait_for("lists the tools\r\n> ")
-        terminal.type("fini\t")
-        terminal.wait_for("finish_note ")
-        terminal.type("no\t1\n")
-        terminal.wait_for("\r\n> ")
-        assert "1. finish_note  ok" in terminal.seen
-        terminal.type("\x04")
-        assert terminal.process.wait(timeout=60) == 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from awm_hub import importers, packing
-from awm_hub.cli import reports
+from awm_hub import auditing, importers, packing
+from awm_hub.cli import judge, play, reports, rollout, view
 from awm_hub.trajectory import StateDiff
 
 SHAPES = [
@@ -30,18 +30,36 @@ SHAPES = [
     (reports.DemoCall, "tool arguments is_error result"),
     (reports.DemoReport, "environment task instruction mcp_version tier tools calls diff verdict seconds next"),
     (packing.PackReport, "environments dataset"),
-    (packing.PackedEnvironment, "id split content_hash image_sha256 tables tools tasks volatile_columns warnings"),
+    (
+        packing.PackedEnvironment,
+        "id split content_hash image_sha256 tables_count tools_count tasks_count volatile_columns warnings",
+    ),
     (packing.DatasetReport, "out environments tasks splits files bytes"),
     (packing.UnpackReport, "out environments"),
     (importers.ImportReport, "source source_revision license environments left_out problems files"),
     (
         importers.Imported,
-        "id title tools tasks tables rows signals decisions schema_errors seed_errors "
+        "id title tools_count tasks_count tables_count rows_count signals decisions schema_errors seed_errors "
         "foreign_key_violations dropped_tools shadowed_tools hidden_state findings",
     ),
     (importers.Finding, "kind subject message statement"),
     (importers.LeftOut, "id title reason has"),
     (importers.Problem, "file line kind message"),
+    (rollout.RolloutReport, "directory policy planned stored unscored metrics dataset plot"),
+    (judge.JudgeReport, "source judge judged skipped unjudged outcomes agreement disagreements usage written"),
+    (view.ViewReport, "source rollouts rollout changes pages planned unreadable metrics"),
+    (play.PlayReport, "environment task trajectory verdict"),
+    (
+        reports.SubsetReport,
+        "out source revision environments_count tasks_count sound_environments sound_tasks left_out fingerprint",
+    ),
+    (auditing.AuditReport, "source revision audit_version environments unaudited taken_over seconds"),
+    (
+        auditing.AuditedEnvironment,
+        "id content_hash findings survivors rejected held_out coverage fingerprints setting calls_count seconds "
+        "quality",
+    ),
+    (auditing.Finding, "rule severity subject message next_step"),
     (importers.FileCount, "file lines blank refused repeated collided imported unused left_out problems_not_listed"),
 ]
 

@@ -61,7 +61,7 @@ def test_the_same_command_goes_on_and_says_so(cli: Cli, notes: tuple[str, str], 
         "going on: 3 are stored, 1 attempt to make",
         "notes__overdue__0  AGENT_ERROR  (4 of 4, 0 of 4 succeeded)",
     ]
-    assert out.splitlines()[5].split() == ["overall", "4", "0.0", "%", "0.00", "1.0", "0.0", "0", "0", "0", "0.0"]
+    assert out.splitlines()[5].split() == ["overall", "4", "0.0", "%", "0.00", "1.0", "0.0", "0.00", "0.00", "0", "0.0"]
     assert "outcomes: 4 AGENT_ERROR" in out
 
 
@@ -70,7 +70,7 @@ def test_another_command_does_not_go_on_with_it(cli: Cli, notes: tuple[str, str]
     cli(*words, "--policy", "noop")
     code, out, err = cli(*words, "--policy", "random")
     assert (code, out) == (2, "")
-    assert 'another policy: {"kind":"noop"}, not {"calls":8,"kind":"random"}' in err
+    assert "another policy (kind: noop there, random now, calls: not set there, 8 now)" in err
     assert "name another folder with -o" in err
 
 
@@ -130,6 +130,7 @@ def test_a_model_behind_an_endpoint_completes_a_task(
     assert overall["ledger"]["prompt_tokens"] == 14 * turns
     assert overall["ledger"]["cost_usd"] == pytest.approx(2 * turns * 13e-6)
     assert {body["temperature"] for body in sent} == {0.6}
+    assert overall["ledger"]["judge_cost_usd"] is None
     assert len({body["seed"] for body in sent}) == 2 * turns
     assert found["data"]["policy"]["protocol"] == protocol
     for stored in open_run(run).values():
@@ -174,9 +175,32 @@ def test_an_endpoint_that_answers_nobody_is_an_error_and_the_command_goes_on_lat
         code, found, _ = cli(*words)
         assert (code, found["error"]["type"]) == (5, "RemoteError")
         assert "the endpoint failed for every attempt" in found["error"]["message"]
+        assert found["error"]["next"] == "set AWM_HUB_API_KEY to a key of this server"
         is_up.set()
         code, found, _ = cli(*words)
         assert (code, found["data"]["metrics"]["overall"]["successes"]) == (0, 1)
+
+
+def test_a_missing_token_is_told_before_anything_is_written(
+    cli: Cli, notes: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    code, found, _ = cli(*PLUMBER, "--model", "org/m", "-o", str(tmp_path / "run"), *notes, "--json")
+    assert (code, found["error"]["type"]) == (2, "UsageError")
+    assert "HF_TOKEN" in found["error"]["next"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_file_is_kept_and_its_attempt_made_again(cli: Cli, notes: tuple[str, str], tmp_path: Path) -> None:
+    words = (*PLUMBER, "--policy", "noop", "-o", str(tmp_path / "run"), *notes)
+    cli(*words)
+    file = tmp_path / "run" / "rollouts" / "notes__postpone_plumber__0.json"
+    file.write_text("{")
+    code, out, err = cli(*words)
+    assert code == 0
+    assert f"was stored in a file that is damaged: kept as {file}.broken, and made again" in err
+    assert " USD" not in out
 
 
 def test_attempts_without_a_verdict_leave_with_1(cli: Cli, notes: tuple[str, str], tmp_path: Path) -> None:
@@ -220,6 +244,12 @@ def test_a_key_is_nowhere_in_what_a_run_leaves(
         (("--policy", "noop", "--concurrency", "0"), 2, "concurrency is 0"),
         (("--policy", "noop", "--max-turns", "0"), 2, "max_turns is 0"),
         (("--model", "m", "--price", "1"), 2, "is not two numbers"),
+        (("--model", "m", "--temperature", "-1"), 2, "temperature is -1.0"),
+        (("--model", "m", "--provider", "nobody"), 2, "no provider 'nobody'"),
+        (("--policy", "noop", "--strict"), 2, "asks no model, and --strict or --lenient is for one"),
+        (("--policy", "noop", "--keep-thoughts"), 2, "asks no model, and --keep-thoughts is for one"),
+        (("--policy", "noop", "--temperature", "1"), 2, "asks no model, and --temperature is for one"),
+        (("--policy", "noop", "--plot", "plot.png"), 2, "does not end with .svg"),
         (("--model", "m", "--strict", "--lenient"), 2, "not allowed with"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,20 +51,27 @@ def on_run(cli: Any, stored: Run, notes_dataset: Path) -> Callable[..., Any]:
     return lambda *words: cli("view", str(stored.directory), "--dataset", str(notes_dataset), *words)
 
 
-def test_a_run_is_listed_with_its_outcomes_first(on_run: Any, stored: Run) -> None:
+def test_a_run_is_listed_with_its_outcomes_first_and_its_figures(on_run: Any, stored: Run) -> None:
     code, out, err = on_run()
     assert (code, err) == (0, "")
-    assert out.splitlines() == [
+    head, metrics, rollouts, hint = out.split("\n\n")
+    assert head.splitlines() == [
         f"{stored.directory}  COMPLETED 1  AGENT_ERROR 1",
-        "rollouts          2 rollouts",
-        "tasks             1 task",
+        "rollouts          2 stored of 2 planned",
+        "tasks             1",
         "policies          solution",
-        "rollout                     outcome      reward  termination  steps  broken rules  tokens  seconds",
-        "notes__postpone_plumber__0  COMPLETED    1       answered     2",
-        "notes__postpone_plumber__1  AGENT_ERROR  0       answered     2",
-        "",
-        f"--rollout {FIRST} shows one, --html OUT writes pages",
     ]
+    title, columns, task, overall = metrics.splitlines()
+    assert (title, columns.split()[0]) == ("Metrics", "name")
+    assert task.split()[:6] == ["notes/postpone_plumber", "2", "50.0", "%", "0.0", "%"]
+    assert overall.split()[0] == "overall"
+    assert rollouts.splitlines() == [
+        "Rollouts",
+        "   rollout                     outcome      reward  termination  steps  broken rules  tokens  seconds",
+        "   notes__postpone_plumber__0  COMPLETED    1       answered     2",
+        "   notes__postpone_plumber__1  AGENT_ERROR  0       answered     2",
+    ]
+    assert hint == f"--rollout {FIRST} shows one, --html OUT writes pages\n"
 
 
 def test_one_rollout_is_shown_step_by_step(on_run: Any) -> None:
@@ -91,8 +99,50 @@ def test_a_run_becomes_a_folder_of_pages_that_link_to_each_other(on_run: Any, tm
     assert code == 0
     index, first, second = [check_page(Path(p).read_text(encoding="utf-8")) for p in found["data"]["pages"]]
     assert index.values("href") == [f"./rollouts/{FIRST}.html", "./rollouts/notes__postpone_plumber__1.html"]
-    assert first.values("href") == second.values("href") == ["./../index.html"]
+    assert first.values("href") == ["./../index.html", "./notes__postpone_plumber__1.html"]
+    assert second.values("href") == ["./../index.html", f"./{FIRST}.html"]
     assert [json.loads(line)["position"] for line in err.splitlines()] == [1, 2]
+
+
+def test_pages_of_another_run_are_replaced_and_anything_else_is_refused(on_run: Any, tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.html").write_text("<p>mine")
+    code, _, err = on_run("--html", str(tmp_path / "pages"))
+    assert (code, "holds something other than pages of a run" in err) == (2, True)
+    assert on_run("--html", str(tmp_path / "new"))[0] == 0
+    assert on_run("--html", str(tmp_path / "new"))[0] == 0
+
+
+def test_a_damaged_file_hides_no_other(cli: Any, stored: Run, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(stored.directory, run)
+    damaged = run / "rollouts" / f"{FIRST}.json"
+    damaged.write_text("{")
+    code, out, _ = cli("view", str(run))
+    assert code == 1
+    assert "AGENT_ERROR 1  unreadable 1\n" in out
+    assert f"   {damaged}  " in out
+    assert "repeat the rollout command to make it again" in out
+    code, found, _ = cli("view", str(run), "--html", str(tmp_path / "pages"), "--json")
+    assert (code, len(found["data"]["pages"]), found["data"]["planned"]) == (1, 2, 2)
+    assert [u["path"] for u in found["data"]["unreadable"]] == [str(damaged)]
+    code, _, err = cli("view", str(run), "--rollout", FIRST)
+    assert code == 3
+    assert err.startswith(f"awm-hub: {damaged}: {FIRST}.json is not valid JSON")
+    assert "\n  next: " in err
+
+
+def test_a_folder_of_saved_trajectories_is_listed(cli: Any, stored: Run) -> None:
+    code, found, _ = cli("view", str(stored.directory / "rollouts"), "--json")
+    assert (code, [r["id"] for r in found["data"]["rollouts"]]) == (0, list(stored))
+    assert (found["data"]["planned"], found["data"]["metrics"]["overall"]["successes"]) == (None, 1)
+
+
+def test_in_full_nothing_is_left_out(on_run: Any) -> None:
+    brief, full = on_run("--rollout", FIRST)[1], on_run("--rollout", FIRST, "--full")[1]
+    assert "not shown: Rules, Decision, Signals, Policy and options" in brief
+    assert "not shown" not in full
+    assert "\nPolicy and options\n" in full
 
 
 def test_one_rollout_becomes_one_page(on_run: Any, tmp_path: Path) -> None:

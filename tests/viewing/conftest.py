@@ -29,7 +29,7 @@ def trajectory(notes_environment: Environment) -> Trajectory:
         made,
         verdicts=(awm_hub.judge(made),),
         policy={"kind": "chat", "model": "some/model"},
-        violations=({"rule": 3, "name": "invalid_arguments", "turn": 2, "message": "'1' is no integer"},),
+        violations=({"rule": 3, "name": "invalid_arguments", "turn": 0, "message": "'1' is no integer"},),
         usage={"prompt_tokens": 1200, "completion_tokens": 34, "seconds": 1.25},
         messages=({"role": "system", "content": "Be good."}, {"role": "assistant", "tool_calls": [{"id": "a"}]}),
     )

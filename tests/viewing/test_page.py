@@ -7,16 +7,19 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from planting import ACTING, HOSTILE, Page, check_page, planted
 
 from awm_hub.environment import Environment
+from awm_hub.rollouts import Rollout
 from awm_hub.runtime import sync
 from awm_hub.trajectory import StateDiff, TableDiff, Trajectory
-from awm_hub.viewing import html_page, listed, rollout_document, row_changes, run_document
+from awm_hub.viewing import Unreadable, html_page, rollout_document, row_changes, run_document, survey
 from awm_hub.viewing.document import Cell, Data, Document, Facts, Grid, Label, Prose, Rows, Section
+from awm_hub.viewing.page import is_own_page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 KEPT = ("outcome", "environment_hash", "database_delta", "type")
@@ -55,7 +58,10 @@ def test_hostile_names_of_objects_columns_and_tables_are_text(changed: Callable[
 
 
 def test_a_hostile_list_is_a_list(hostile: Trajectory) -> None:
-    page = check_page(html_page(run_document(HOSTILE, [listed(HOSTILE, hostile)], links=[HOSTILE])))
+    rollouts = {HOSTILE: Rollout(id=HOSTILE, number=0, trajectory=hostile)}
+    found = replace(survey(rollouts, remedy=HOSTILE), links={HOSTILE: HOSTILE})
+    damaged = Unreadable(id=HOSTILE, path=HOSTILE, reason=HOSTILE)
+    page = check_page(html_page(run_document(HOSTILE, replace(found, unreadable=(damaged,)))))
     (link,) = page.values("href")
     assert re.fullmatch(r"\./[A-Za-z0-9%/._~-]+", link)
 
@@ -87,6 +93,25 @@ def test_headings_go_down_by_one_and_tables_are_named(trajectory: Trajectory) ->
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
     assert page.tags.count("table") == page.tags.count("caption") == len(page.values("role")) > 0
     assert page.values("lang") == ["en"]
+
+
+def test_a_table_under_a_title_of_its_own_is_named_for_screen_readers_only(trajectory: Trajectory) -> None:
+    html = html_page(rollout_document(trajectory))
+    assert '<caption class="unseen">Broken rules</caption>' in html
+    assert check_page(html).texts.count("Broken rules") == 2
+
+
+def test_a_page_leads_to_those_around_it() -> None:
+    page = check_page(html_page(Document(title="x"), up="../index.html", before="a.html", after="c.html"))
+    assert page.values("href") == ["./../index.html", "./a.html", "./c.html"]
+    assert [text for text in page.texts if text][-4:] == ["all rollouts", "← previous", "next →", "x"]
+
+
+def test_a_page_of_ours_is_known_by_its_start_and_no_text_makes_one() -> None:
+    start = html_page(Document(title="x"))[:200]
+    assert is_own_page(start)
+    assert not is_own_page("<!doctype html><title>" + start)
+    assert not is_own_page("")
 
 
 def test_tone_is_never_colour_alone() -> None:

@@ -7,7 +7,7 @@ from awm_hub.environment import Environment
 from awm_hub.runtime import sync
 from awm_hub.trajectory import ToolResult, Trajectory
 from awm_hub.viewing import Document, RowChanges, rollout_document, row_changes
-from awm_hub.viewing.document import Block, Data, Facts, Grid, Label, Prose, Rows, Section
+from awm_hub.viewing.document import Block, Data, Facts, Label, Prose, Rows, Section
 from awm_hub.viewing.rollout import policy_name, result_blocks, result_labels
 
 
@@ -24,7 +24,7 @@ def test_a_rollout_is_told_in_the_order_it_happened(trajectory: Trajectory) -> N
     assert document.title == "notes/postpone_plumber"
     assert document.labels == (Label(text="AGENT_ERROR", tone="bad"), Label(text="1 broken rule", tone="bad"))
     assert list(sections(document)) == [
-        "Task", "Rules", "1. edit_note", "2. get_note", "3. get_note", "4. create_note", "Broken rules of the format",
+        "Task", "Rules", "1. edit_note", "2. get_note", "3. get_note", "4. create_note", "Broken rules",
         "Answer", "What changed in the database", "Verdict by decision", "Usage", "Conversation", "Policy and options",
     ]  # fmt: skip
 
@@ -33,7 +33,7 @@ def test_the_overview_names_who_did_what_where(trajectory: Trajectory) -> None:
     (overview,) = of_kind(rollout_document(trajectory).blocks, Facts)
     assert dict(overview.pairs) == {
         "environment": "notes", "task": "notes/postpone_plumber", "policy": "some/model", "seed": "7",
-        "tier": trajectory.tier, "clock": trajectory.clock, "termination": "answered", "steps": "4", "reward": "0.0",
+        "tier": trajectory.tier, "clock": trajectory.clock, "termination": "answered", "steps": "4", "reward": "0",
     }  # fmt: skip
 
 
@@ -81,9 +81,25 @@ def test_a_verdict_shows_reasoning_and_evidence(trajectory: Trajectory) -> None:
     assert [s.title for s in of_kind(section.blocks, Section)] == ["Decision", "Signals"]
 
 
-def test_broken_rules_are_told_with_number_and_name(trajectory: Trajectory) -> None:
-    (grid,) = of_kind(sections(rollout_document(trajectory))["Broken rules of the format"].blocks, Grid)
-    assert [[cell.text for cell in row] for row in grid.rows] == [["2", "3", "invalid_arguments", "'1' is no integer"]]
+def test_what_was_used_is_told_in_words_and_short_numbers(changed: Callable[..., Trajectory]) -> None:
+    usage = {
+        "turns": 3, "prompt_tokens": 12345, "cost_usd": 0.0005751234, "policy_seconds": 0.16522418999920774,
+        "seconds": 1234.5678, "error": {"message": "x"}, "replaced_characters": ["answer"], "other": None,
+    }  # fmt: skip
+    (found,) = sections(rollout_document(changed(usage=usage)))["Usage"].blocks
+    assert isinstance(found, Facts)
+    assert dict(found.pairs) == {
+        "messages": "3", "prompt tokens": "12,345", "cost in USD": "0.000575", "policy seconds": "0.1652",
+        "seconds": "1,235", "characters replaced in": "answer",
+    }  # fmt: skip
+
+
+def test_messages_of_the_model_are_numbered_and_marked_where_they_break_a_rule(trajectory: Trajectory) -> None:
+    conversation = sections(rollout_document(trajectory))["Conversation"]
+    assert [(s.title, [x.text for x in s.labels]) for s in of_kind(conversation.blocks, Section)] == [
+        ("system", []),
+        ("assistant, message 1", ["breaks rule 3"]),
+    ]
 
 
 def test_without_changes_the_rows_of_the_last_verdict_are_shown(changed: Callable[..., Trajectory]) -> None:
