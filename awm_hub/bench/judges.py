@@ -40,6 +40,19 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rate:
+    """How often something went wrong, of how many times."""
+
+    count: int
+    total: int
+
+    @property
+    def share(self) -> float | None:
+        """None where it could not go wrong."""
+        return self.count / self.total if self.total else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mistake:
     """An attempt whose outcome is not an accepted one."""
 
@@ -59,9 +72,10 @@ class JudgeQuality:
     accuracy: Score
     by_outcome: dict[str, Score]
     by_kind: dict[str, Score]
-    false_pass: Score
-    """`right` counts the attempts that passed and should not have."""
-    false_fail: Score
+    false_pass: Rate
+    """Wrong attempts that passed."""
+    false_fail: Rate
+    """Right attempts that did not pass."""
     self_consistency: float | None
     pairwise_agreement: float | None
     fleiss_kappa: float | None
@@ -160,12 +174,13 @@ def _only_outcome(attempt: Labelled) -> str | None:
 
 
 def _accuracy(pairs: Iterable[tuple[Labelled, Verdict]]) -> Score:
-    return _rate(verdict.outcome in attempt.accepted for attempt, verdict in pairs)
-
-
-def _rate(holds: Iterable[bool]) -> Score:
-    counts = Counter(holds)
+    counts = Counter(verdict.outcome in attempt.accepted for attempt, verdict in pairs)
     return Score(right=counts[True], total=counts.total())
+
+
+def _rate(holds: Iterable[bool]) -> Rate:
+    counts = Counter(holds)
+    return Rate(count=counts[True], total=counts.total())
 
 
 def _grouped(pairs: Sequence[tuple[Labelled, Verdict]], key: Callable[[Labelled], str | None]) -> dict[str, Score]:
@@ -197,5 +212,5 @@ def _usage(verdicts: Iterable[Verdict]) -> dict[str, Any]:
     return sum(spent, Usage()).to_dict() if spent else {}
 
 
-def _score(score: Score) -> dict[str, Any]:
+def _score(score: Score | Rate) -> dict[str, Any]:
     return {**asdict(score), "share": score.share}

@@ -28,13 +28,13 @@ def endpoint_of(arguments: argparse.Namespace) -> "Endpoint":
     """The endpoint that the options describe.
 
     Raises:
-        UsageError: no model is named, or an option makes no sense.
+        UsageError: no model is named, an option makes no sense, or the providers' token is missing.
     """
     from awm_hub.inference import Endpoint, Sampling
 
     if arguments.model is None:
         raise UsageError("there is no model to ask", next_step="name one with --model, and its server with --base-url")
-    return Endpoint(
+    endpoint = Endpoint(
         arguments.model,
         base_url=arguments.base_url,
         provider=arguments.provider,
@@ -43,6 +43,8 @@ def endpoint_of(arguments: argparse.Namespace) -> "Endpoint":
         requests_per_minute=arguments.requests_per_minute,
         price=_price(arguments.price),
     )
+    endpoint.check_key()
+    return endpoint
 
 
 def _price(text: str | None) -> "Price | None":

@@ -12,7 +12,7 @@ from awm_hub.cli.judges import add_judge, chosen_judge
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
 from awm_hub.cli.reports import Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
-from awm_hub.errors import JudgeError, UnknownNameError
+from awm_hub.errors import JudgeError, RemoteError, UnknownNameError
 
 if TYPE_CHECKING:
     import asyncio
@@ -115,7 +115,8 @@ class _Judging:
         names = list(self._stored.rollouts)
         await asyncio.gather(*(self._one(room, name, position, len(names)) for position, name in enumerate(names, 1)))
         if self._unjudged and not self._found:
-            raise next(iter(self._unjudged.values()))
+            error = next(iter(self._unjudged.values()))
+            raise error.__cause__ if isinstance(error.__cause__, RemoteError) else error
         if self._arguments.out:
             self._stored.write(self._stored.rollouts.values(), self._arguments.out)
 
@@ -125,7 +126,7 @@ class _Judging:
         async with room:
             rollout = self._stored.rollouts[name]
             trajectory = rollout.trajectory
-            if _was_cut_short(trajectory):
+            if rollout.is_cut_short:
                 self._skipped.append(name)
                 return
             try:
@@ -195,12 +196,6 @@ class _Environments:
         except UnknownNameError as error:
             message = f"its environment {trajectory.environment_id!r} is not at hand"
             raise JudgeError(message, next_step="--dataset names where it is") from error
-
-
-def _was_cut_short(trajectory: "Trajectory") -> bool:
-    """Whether the policy or its endpoint failed; an episode that somebody just stopped can be judged."""
-    ended = trajectory.termination
-    return ended == "endpoint_error" or (ended == "stopped" and "error" in trajectory.usage)
 
 
 def _latest(rollout: "Rollout") -> "dict[str, Verdict]":

@@ -11,11 +11,11 @@ from awm_hub.cli.endpoints import KEYS
 from awm_hub.cli.judges import add_judge, chosen_judge
 from awm_hub.cli.options import Verbs, add_dataset, add_trust, add_verb
 from awm_hub.cli.reports import Finished
-from awm_hub.cli.terminal import Console, clean_line, table
+from awm_hub.cli.terminal import Console, clean_line, counted, table
 from awm_hub.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from awm_hub.bench.judges import JudgeQuality, Score
+    from awm_hub.bench.judges import JudgeQuality, Rate, Score
     from awm_hub.bench.labelled import Labelled
     from awm_hub.environment import Environment, Task
     from awm_hub.trajectory import Verdict
@@ -147,10 +147,14 @@ def _tasks(
 
 
 def _lines(report: "JudgeQuality", console: Console) -> Iterator[str]:
-    rows = [["accuracy", *_cells(report.accuracy)]]
-    rows += [[f"  {name}", *_cells(score)] for name, score in report.by_outcome.items()]
-    rows += [["false pass", *_cells(report.false_pass)], ["false fail", *_cells(report.false_fail)]]
-    rows += [[f"{kind} right", *_cells(score)] for kind, score in report.by_kind.items()]
+    wrong, right = report.false_pass, report.false_fail
+    yield f"rejected {wrong.total - wrong.count} of {counted(wrong.total, 'wrong attempt')}"
+    yield f"passed {right.total - right.count} of {counted(right.total, 'right attempt')}"
+    yield ""
+    rows = [["accuracy", *_cells(report.accuracy.right, report.accuracy)]]
+    rows += [[f"  {name}", *_cells(score.right, score)] for name, score in report.by_outcome.items()]
+    rows += [["false pass", *_cells(wrong.count, wrong)], ["false fail", *_cells(right.count, right)]]
+    rows += [[f"{kind} right", *_cells(score.right, score)] for kind, score in report.by_kind.items()]
     for name in ("self_consistency", "pairwise_agreement", "fleiss_kappa", "reward_flip_rate"):
         value = getattr(report, name)
         if value is not None:
@@ -165,9 +169,9 @@ def _lines(report: "JudgeQuality", console: Console) -> Iterator[str]:
         yield console.style(clean_line(f"not judged: {name}: {reason}"), "yellow")
 
 
-def _cells(score: "Score") -> list[str]:
-    share = "-" if score.share is None else f"{100 * score.share:.1f} %"
-    return [share, f"{score.right} of {score.total}"]
+def _cells(count: int, of: "Score | Rate") -> list[str]:
+    share = "-" if of.share is None else f"{100 * of.share:.1f} %"
+    return [share, f"{count} of {of.total}"]
 
 
 def _mistake_lines(report: "JudgeQuality", console: Console) -> Iterator[str]:

@@ -6,7 +6,7 @@
 | 1 | ran, but something failed its check; the report says what |
 | 2 | the command line is wrong |
 | 3 | the input cannot be used: unknown name, invalid call, bad data |
-| 4 | the environment or the sandbox failed |
+| 4 | the environment, the sandbox or a judge failed |
 | 5 | the Hub, an endpoint or the network failed |
 | 130 | interrupted; `serve` is stopped that way, and leaves with 0 |
 

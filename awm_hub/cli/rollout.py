@@ -4,6 +4,7 @@ import argparse
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.choosing import naming_dataset
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
     from awm_hub.rollouts import Metrics, Run
 
 _TASKS_SHOWN = 40
+_MODEL_OPTIONS = {
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            "model", "base_url", "provider", "temperature", "top_p", "top_k", "max_tokens", "requests_per_minute",
+            "price", "protocol", "window_turns", "window_tokens", "result_chars", "tool_prefix",
+        )
+    },
+    "is_strict": "--strict or --lenient",
+    "keeps_thoughts": "--keep-thoughts",
+}  # fmt: skip
+"""Options that only mean something to a model, by their names among the arguments."""
 _DETAILS = f"""Interrupt it at any time and repeat the command: it goes on where it was, and nothing that is stored runs
-again. Attempts that the endpoint failed are tried again then.
+again. Attempts that the endpoint or the policy's own code failed are made again then, and those whose files were
+damaged; such a file is kept as ID.json.broken.
 
 Policies: chat (a model; --model names it), solution (the reference solution), noop (answers at once), random (calls
 drawn from the schemas), replay:FILE (a stored trajectory). {KEYS}
@@ -99,18 +113,23 @@ def _add_model(parser: Parser) -> None:
     strictness.add_argument("--strict", dest="is_strict", action="store_true", default=None, help="rules end attempts")
     strictness.add_argument("--lenient", dest="is_strict", action="store_false", help="broken rules are only recorded")
     add("--tool-prefix", metavar="TEXT", help="before tool names, such as mcp_tool_ for upstream's checkpoints")
-    add("--keep-thoughts", action="store_true", default=None, help="leave earlier thoughts in what the model sees")
+    thoughts = "leave earlier thoughts in what the model sees"
+    add("--keep-thoughts", dest="keeps_thoughts", action="store_true", default=None, help=thoughts)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
     """Run attempts, or what is left of them."""
     from awm_hub.rollouts import rollout
+    from awm_hub.rollouts.charts import check_chart_path
     from awm_hub.runtime import sync
 
+    name = _policy_name(arguments)
+    if arguments.plot:
+        check_chart_path(Path(arguments.plot))
     with naming_dataset(arguments):
         environments = _environments(arguments)
         endpoint = _endpoint(arguments)
-        policy = _policy(arguments, environments, endpoint)
+        policy = _policy(name, arguments, environments, endpoint)
         try:
             stored = rollout(
                 environments,
@@ -146,6 +165,10 @@ class _Narrator:
                 left = counted(event["total"] - event["stored"], "attempt")
                 self._console.complain(f"going on: {event['stored']} are stored, {left} to make")
             return
+        if event["event"] == "broken":
+            line = f"{event['id']} was stored in a file that is damaged: kept as {event['kept']}, and made again"
+            self._console.complain(clean_line(line))
+            return
         ended = event["outcome"] or event["termination"]
         self._console.complain(
             clean_line(
@@ -179,23 +202,33 @@ def _endpoint(arguments: argparse.Namespace) -> "Endpoint | None":
     return endpoint
 
 
+def _policy_name(arguments: argparse.Namespace) -> str:
+    """Which policy is asked for.
+
+    Raises:
+        UsageError: none is, or one that would not heed an option that is given.
+    """
+    given = [option for name, option in _MODEL_OPTIONS.items() if getattr(arguments, name) is not None]
+    name: str | None = arguments.policy or ("chat" if arguments.model is not None else None)
+    if name is None:
+        step = "--policy solution, noop, random or replay:FILE, or a model with --model"
+        raise UsageError("rollout needs a policy", next_step=step)
+    if given and name != "chat":
+        step = f"leave out {' and '.join(given)}, or --policy"
+        raise UsageError(f"the policy {name} asks no model, and {given[0]} is for one", next_step=step)
+    return name
+
+
 def _policy(
-    arguments: argparse.Namespace, environments: "Mapping[str, Environment]", endpoint: "Endpoint | None"
+    name: str, arguments: argparse.Namespace, environments: "Mapping[str, Environment]", endpoint: "Endpoint | None"
 ) -> "Policy":
     from awm_hub.history import Window
     from awm_hub.policy import policy_from
 
-    name = arguments.policy or ("chat" if endpoint is not None else None)
-    if name is None:
-        step = "--policy solution, noop, random or replay:FILE, or a model with --model"
-        raise UsageError("rollout needs a policy", next_step=step)
-    if name != "chat" and endpoint is not None:
-        raise UsageError(f"the policy {name} asks no model", next_step="leave out --model, or --policy")
     if name != "chat":
         return policy_from(name, environments=environments)
     names = ("protocol", "is_strict", "result_chars", "tool_prefix", "keeps_thoughts")
-    settings = {name: getattr(arguments, name, None) for name in names}
-    settings["keeps_thoughts"] = arguments.keep_thoughts
+    settings = {name: getattr(arguments, name) for name in names}
     window = Window(turns=arguments.window_turns, tokens=arguments.window_tokens)
     given = {name: value for name, value in settings.items() if value is not None}
     return policy_from(name, environments=environments, endpoint=endpoint, window=window, **given)
@@ -203,8 +236,6 @@ def _policy(
 
 def _finished(stored: "Run", arguments: argparse.Namespace, console: Console) -> Finished:
     """The report on a whole run, printed."""
-    from pathlib import Path
-
     from awm_hub.rollouts import measure, write_chart
 
     metrics = measure(stored.values())
@@ -245,8 +276,9 @@ def _refuse_all_failed(stored: "Run") -> None:
     """
     trajectories = [rollout.trajectory for rollout in stored.values()]
     if all(t.termination == "endpoint_error" for t in trajectories):
-        reason = trajectories[-1].usage.get("error", {}).get("message", "no reason is known")
-        raise RemoteError(f"the endpoint failed for every attempt, lastly: {reason}", next_step="see that it works")
+        told = trajectories[-1].usage.get("error", {})
+        message = f"the endpoint failed for every attempt, lastly: {told.get('message', 'no reason is known')}"
+        raise RemoteError(message, next_step=told.get("next", "see that it works"))
 
 
 def _lines(report: RolloutReport, metrics: "Metrics", console: Console) -> Iterator[str]:
@@ -265,7 +297,8 @@ def _lines(report: RolloutReport, metrics: "Metrics", console: Console) -> Itera
     if overall.ledger.requests:
         spent = overall.ledger
         tokens = f"{spent.prompt_tokens} prompt and {spent.completion_tokens} completion tokens"
-        yield f"used: {tokens} in {counted(spent.requests, 'request')}, {spent.cost_usd:.4f} USD"
+        paid = "" if spent.cost_usd is None else f", {spent.cost_usd:.4f} USD"
+        yield f"used: {tokens} in {counted(spent.requests, 'request')}{paid}"
     if report.unscored:
         yield console.style(f"without a verdict: {counted(len(report.unscored), 'attempt')}", "yellow")
     out = clean_line(shlex.quote(report.directory))

@@ -15,10 +15,11 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from awm_hub.errors import RemoteError, UsageError
 from awm_hub.inference import faults
+from awm_hub.inference.models import served_models
 from awm_hub.inference.pacing import Pace
 from awm_hub.inference.replies import Reply, escaped, joined_stream, reply_of
 from awm_hub.inference.sampling import Sampling
@@ -34,6 +35,7 @@ MAX_CONCURRENCY = 100
 _HUGGING_FACE = ".huggingface.co"
 """Hosts of its own; behind `hf.space` and `huggingface.cloud` is anybody's code."""
 _MAX_BACKOFF_S = 30.0
+_NO_TOKEN = "Hugging Face's inference providers need a token"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Endpoint:
         price: What tokens cost, for the ledger.
 
     Raises:
-        UsageError: an argument makes no sense, or the base URL holds a user name or password.
+        UsageError: an argument makes no sense, there is no such provider, or the base URL holds a user name or
+            password.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Endpoint:
             raise UsageError(f"concurrency is {concurrency}", next_step=step)
         _check_positive("requests_per_minute", 1 if requests_per_minute is None else requests_per_minute)
         _check_address(model, base_url, provider)
+        _check_provider(provider)
         self.model, self.base_url, self.provider = model, base_url, provider
         self.sampling = sampling or Sampling()
         self.timeout_s, self.attempts, self.backoff_s = timeout_s, attempts, backoff_s
@@ -93,6 +97,8 @@ class Endpoint:
         self.usage = Usage()
         """The sum over all replies and failed requests so far."""
         self._connection: _Connection | None = None
+        self._served: tuple[str, ...] | None = None
+        """Names of the server's models, once they were asked for."""
 
     @property
     def host(self) -> str:
@@ -101,6 +107,15 @@ class Endpoint:
             return f"huggingface:{self.provider or 'auto'}"
         parts = urllib.parse.urlsplit(self.base_url)
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+
+    def check_key(self) -> None:
+        """See that there is a token where one is needed, which is known without asking.
+
+        Raises:
+            UsageError: Hugging Face's providers are to be asked, and there is no token.
+        """
+        if self.base_url is None and key_for(None) is None:
+            raise UsageError(_NO_TOKEN, next_step=faults.LOGIN_STEP)
 
     def describe(self) -> dict[str, Any]:
         """What is recorded of it: model, host, sampling."""
@@ -185,19 +200,28 @@ class Endpoint:
                 async with asyncio.timeout(self.timeout_s):
                     found = reply_of(await _completion(connection.client, request, is_url=self.base_url is not None))
             except faults.expected_errors() as error:
-                found = faults.failure_of(error, f"{self.model} at {self.host}")
+                where = f"{self.model} at {self.host}"
+                found = faults.failure_of(error, where, is_url=self.base_url is not None)
             return found, Usage(seconds=time.monotonic() - started_s, requests=1)
 
     async def _pause(self, failure: faults.Failure, requests: int) -> None:
         """Wait before the next request, if there is to be one."""
         if not failure.is_passing or requests >= self.attempts:
             said = self._without_secrets(failure.error.message) + (f" ({requests} requests)" if requests > 1 else "")
-            raise type(failure.error)(said, next_step=failure.error.next_step)
+            step = await self._other_models() if failure.is_model_unknown else ""
+            raise type(failure.error)(said, next_step=self._without_secrets(step or failure.error.next_step))
         if failure.wait_s is not None:
             self._connected().pace.hold(failure.wait_s)
         else:
             longest_s = min(_MAX_BACKOFF_S, self.backoff_s * 2 ** (requests - 1))
             await asyncio.sleep(longest_s * random.uniform(0.5, 1.0))
+
+    async def _other_models(self) -> str:
+        """The models that the server has, as a next step; nothing where it does not tell."""
+        if self._served is None:
+            known = () if self.base_url is None else await served_models(self.base_url, key_for(self.base_url))
+            self._served = known
+        return f"it has the models {', '.join(self._served)}" if self._served else ""
 
     def _connected(self) -> _Connection:
         """The client and the pace of the running event loop."""
@@ -212,8 +236,7 @@ class Endpoint:
 
         key = key_for(self.base_url)
         if self.base_url is None and key is None:
-            step = "set HF_TOKEN or run `hf auth login`, or give the base URL of another endpoint"
-            raise RemoteError("Hugging Face's inference providers need a token", next_step=step)
+            raise RemoteError(_NO_TOKEN, next_step=faults.LOGIN_STEP)
         # without a header of its own the client would send the Hugging Face token, whatever the host
         headers: Any = {} if key else {"authorization": None}
         target: dict[str, Any] = {"base_url": self.base_url} if self.base_url else {"provider": self.provider}
@@ -266,8 +289,25 @@ async def _completion(client: "AsyncInferenceClient", request: dict[str, Any], *
 
 
 def _check_positive(name: str, value: float) -> None:
-    if value <= 0:
+    if not value > 0:
         raise UsageError(f"{name} is {value}", next_step="give a positive number")
+
+
+def _check_provider(provider: str | None) -> None:
+    if provider is None:
+        return
+    from huggingface_hub import AsyncInferenceClient
+
+    # the list is no part of the client's interface, but its signature is: a choice of names
+    known = _choices(AsyncInferenceClient.__init__.__annotations__.get("provider"))
+    if known and provider not in known:
+        raise UsageError(f"there is no provider {provider!r}", next_step=f"one of {', '.join(sorted(known))}")
+
+
+def _choices(annotation: Any) -> set[str]:
+    """The texts of a union of literals."""
+    found = {a for a in get_args(annotation) if isinstance(a, str)}
+    return found.union(*(_choices(a) for a in get_args(annotation) if not isinstance(a, str)))
 
 
 def _check_address(model: str, base_url: str | None, provider: str | None) -> None:

@@ -21,18 +21,24 @@ MAX_WAIT_S = 120.0
 """An endpoint that wants to be left alone for longer counts as unavailable."""
 
 _PASSING = frozenset({408, 409, 425, 429})
+_KEY_STATUSES = (401, 403)
 _CONTEXT = re.compile(
     r"context_length_exceeded|exceed_context_size|context (length|size|window)|reduce the length of"
     r"|max(imum)? (model|input|sequence|prompt) (length|tokens)|(prompt|input) is too long|max_new_tokens` must be"
     r"|too many (input |prompt )?tokens",
     re.IGNORECASE,
 )
-_NEXT_STEPS = {
-    401: "set AWM_HUB_API_KEY for a base URL, or HF_TOKEN (or `hf auth login`) for Hugging Face",
-    403: "the key may not use this model: check AWM_HUB_API_KEY or HF_TOKEN",
-    402: "the account has no credit left",
-    404: "check the model's name and the base URL, which usually ends with /v1",
-}
+_TOOLS = re.compile(
+    r"tool[ _-]?choice|tool-call-parser|(does|do) not support (tools?|function)|tools? (is|are) not supported"
+    r"|tools param requires",
+    re.IGNORECASE,
+)
+"""How servers say that they do not take tool calls apart: vLLM, SGLang, Ollama, llama.cpp."""
+_TOOLS_STEP = (
+    "take --protocol text, or start the server so that it takes tool calls apart "
+    "(vLLM: --enable-auto-tool-choice --tool-call-parser NAME; llama.cpp: --jinja)"
+)
+LOGIN_STEP = "set HF_TOKEN or run `hf auth login`, or give the base URL of another endpoint"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +48,8 @@ class Failure:
     error: RemoteError
     is_passing: bool
     """Asking again may help."""
+    is_model_unknown: bool = False
+    """The endpoint knows neither this model nor this path."""
     wait_s: float | None = None
     """How long the endpoint wants to be left alone, where it says so."""
 
@@ -59,11 +67,17 @@ def _http_error() -> type[Exception]:
     return next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
 
 
-def failure_of(error: Exception, where: str) -> Failure:
-    """What one of the expected errors means; `where` names the endpoint."""
+def failure_of(error: Exception, where: str, *, is_url: bool = True) -> Failure:
+    """What one of the expected errors means.
+
+    Args:
+        error: What was raised.
+        where: Names the endpoint.
+        is_url: Whether it is a base URL, and not one of Hugging Face's providers.
+    """
     response = getattr(error, "response", None)
     if response is not None:
-        return _refusal(response, where)
+        return _refusal(response, where, is_url=is_url)
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         step = "raise timeout_s, or lower max_tokens or the concurrency"
         return Failure(error=RemoteError(f"{where} did not answer in time", next_step=step), is_passing=True)
@@ -77,15 +91,21 @@ def failure_of(error: Exception, where: str) -> Failure:
     return Failure(error=RemoteError(f"{where} sent no chat completion: {said}", next_step=step), is_passing=True)
 
 
-def _refusal(response: Any, where: str) -> Failure:
+def _refusal(response: Any, where: str, *, is_url: bool) -> Failure:
     """What an answer with an error status means."""
     status, said = response.status_code, _said(response.text)
     if _CONTEXT.search(said) and status not in (401, 403, 429):
         return _full(said, where)
-    error = RemoteError(f"{where} answered {status}: {said}", next_step=_NEXT_STEPS.get(status, _next_step(status)))
+    step = _TOOLS_STEP if _TOOLS.search(said) and status not in _KEY_STATUSES else _next_step(status, is_url=is_url)
+    error = RemoteError(f"{where} answered {status}: {said}", next_step=step)
     wait_s = retry_after_s(response.headers)
     is_passing = (status in _PASSING or status >= 500) and "insufficient_quota" not in response.text
-    return Failure(error=error, is_passing=is_passing and (wait_s or 0) <= MAX_WAIT_S, wait_s=wait_s)
+    return Failure(
+        error=error,
+        is_passing=is_passing and (wait_s or 0) <= MAX_WAIT_S,
+        is_model_unknown=status == 404,
+        wait_s=wait_s,
+    )
 
 
 def _full(said: str, where: str) -> Failure:
@@ -93,7 +113,15 @@ def _full(said: str, where: str) -> Failure:
     return Failure(error=ContextFullError(f"{where}: {said}", next_step=step), is_passing=False)
 
 
-def _next_step(status: int) -> str:
+def _next_step(status: int, *, is_url: bool) -> str:
+    if status in _KEY_STATUSES:
+        may = "that may use this model" if status == 403 else "of this server"
+        return f"set AWM_HUB_API_KEY to a key {may}" if is_url else LOGIN_STEP
+    if status == 404:
+        look = "GET {base URL}/models names the models" if is_url else "the model's page on the Hub names its providers"
+        return f"check the model's name{' and the base URL, which usually ends with /v1' if is_url else ''}: {look}"
+    if status == 402:
+        return "the account has no credit left"
     if status == 429:
         return "lower the concurrency or set requests_per_minute"
     return "try again later" if status >= 500 else "the server's message says what it does not take"

@@ -4,6 +4,7 @@ A `Usage` belongs to one reply, one action, or a sum of them. What an endpoint d
 is known, so that one silent reply does not hide the others.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Self, TypeVar
 
@@ -57,8 +58,9 @@ class Price:
     completion_per_million_usd: float
 
     def __post_init__(self) -> None:
-        if min(self.prompt_per_million_usd, self.completion_per_million_usd) < 0:
-            raise UsageError("a price is not negative", next_step="give US dollars per million tokens")
+        prices = (self.prompt_per_million_usd, self.completion_per_million_usd)
+        if not all(math.isfinite(price) and price >= 0 for price in prices):
+            raise UsageError("a price is a number that is not negative", next_step="give US dollars per million tokens")
 
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """US dollars for some tokens; None where their number is not known."""

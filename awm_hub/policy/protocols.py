@@ -20,6 +20,7 @@ from awm_hub.policy.rules import INVALID_ARGUMENTS, UNKNOWN_TOOL, violation
 
 LIST_TOOLS, CALL_TOOL = "list_tools", "call_tool"
 _CALL_KEYS = {"tool_name", "arguments"}
+_CUT = "; the reply was cut at its limit of tokens (finish_reason length): raise --max-tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,8 @@ def action_of(reply: Reply, naming: Naming, *, is_text: bool, is_strict: bool, t
     thought, reading = _reading(reply, naming, is_text=is_text)
     found = [_meant(call, naming, is_text=is_text) for call in reading.calls]
     complaints = [(INVALID_ARGUMENTS, text) for text in reading.complaints] + [c for m in found for c in m.complaints]
-    violations = tuple(violation(rule, turn, text) for rule, text in complaints)
+    cut = _CUT if reply.finish_reason == "length" else ""
+    violations = tuple(violation(rule, turn, text + cut) for rule, text in complaints)
     said = Action(
         lists_tools=any(m.lists_tools for m in found),
         thought=thought,

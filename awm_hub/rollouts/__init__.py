@@ -7,6 +7,7 @@ from awm_hub.rollouts.measures import Ledger, Measure, Metrics, measure
 from awm_hub.rollouts.plans import Plan, Slot
 from awm_hub.rollouts.running import rollout, rollout_async
 from awm_hub.rollouts.store import Rollout, Run, open_run
+from awm_hub.rollouts.storing import store_trajectories
 
 __all__ = [
     "MAX_TURNS",
@@ -24,6 +25,7 @@ __all__ = [
     "read_trajectories",
     "rollout",
     "rollout_async",
+    "store_trajectories",
     "write_chart",
     "write_trajectories",
 ]

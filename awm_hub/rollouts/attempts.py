@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from awm_hub.environment import Environment, Task
-from awm_hub.errors import AwmHubError, ContextFullError, RemoteError, SandboxError, UsageError
+from awm_hub.errors import ContextFullError, RemoteError, SandboxError, UsageError
 from awm_hub.policy import rules
 from awm_hub.policy.acting import Action, Call, Policy, Turn, View, Violation
 from awm_hub.rollouts import recording
+from awm_hub.rollouts.policies import check_policy, chosen_action, described_error
 from awm_hub.runtime import jobs, pages
 from awm_hub.runtime.instance import Instance
 from awm_hub.trajectory import Step, ToolResult, Trajectory
@@ -36,7 +37,7 @@ class _Course:
     """Steps that the instance had before."""
     termination: str | None = None
     violations: list[Violation] = field(default_factory=list)
-    error: AwmHubError | Exception | None = None
+    error: Exception | None = None
     replaced: list[str] = field(default_factory=list)
     """Which texts held characters that had to be replaced."""
 
@@ -50,8 +51,14 @@ async def attempt(instance: Instance, policy: Policy, *, max_turns: int = MAX_TU
         max_turns: Assistant messages at most; then the rollout ends with `max_turns`.
 
     Raises:
-        UsageError: the instance has no task, or its episode is over.
+        UsageError: the instance has no task, its episode is over, or the policy is none.
     """
+    check_policy(policy)
+    return (await attempt_of(instance, policy, max_turns=max_turns))[0]
+
+
+async def attempt_of(instance: Instance, policy: Policy, *, max_turns: int) -> tuple[Trajectory, Exception | None]:
+    """The same for a policy that is known to be one, and the error that ended the attempt."""
     task = _task_of(instance)
     if max_turns < 1:
         raise UsageError(f"max_turns is {max_turns}", next_step="allow one turn at least")
@@ -62,7 +69,7 @@ async def attempt(instance: Instance, policy: Policy, *, max_turns: int = MAX_TU
         await _take_turn(course)
         if course.termination is None and len(course.view.turns) >= max_turns:
             course.termination = "max_turns"
-    return await _record(course, time.perf_counter() - started)
+    return await _record(course, time.perf_counter() - started), course.error
 
 
 def first_view(environment: Environment, task: Task, seed: int) -> View:
@@ -82,7 +89,7 @@ async def unlaunched(
 ) -> Trajectory:
     """The record of an attempt whose environment could not even be launched."""
     record = await _blank(environment, task, seed, tier=tier)
-    usage = {"turns": 0, "error": _described(error)}
+    usage = {"turns": 0, "error": described_error(error)}
     return replace(record, termination="environment_fault", policy=recording.plain(policy.describe()), usage=usage)
 
 
@@ -117,10 +124,7 @@ def _is_last(action: Action) -> bool:
 async def _chosen(course: _Course) -> Action | None:
     """The policy's action; None where it could not act, which ends the rollout."""
     try:
-        action = await course.policy.act(course.view)
-        if not isinstance(action, Action):
-            raise UsageError(f"the policy gave a {type(action).__name__} and no Action")
-        return action
+        return await chosen_action(course.policy, course.view)
     except ContextFullError as error:
         course.termination, course.error = "context_full", error
     except RemoteError as error:
@@ -175,7 +179,7 @@ async def _record(course: _Course, seconds: float) -> Trajectory:
     messages = recording.plain(course.policy.transcript(course.view))
     usage = _usage(course.view.turns, seconds)
     if course.error is not None:
-        usage["error"] = _described(course.error)
+        usage["error"] = described_error(course.error, course.policy)
     if course.replaced:
         usage["replaced_characters"] = course.replaced
     return replace(
@@ -256,8 +260,3 @@ def _usage(turns: tuple[Turn, ...], seconds: float) -> dict[str, Any]:
 def _sum(values: Any) -> Any:
     known = [v for v in values if v is not None]
     return sum(known) if known else None
-
-
-def _described(error: Exception) -> dict[str, str]:
-    message = error.message if isinstance(error, AwmHubError) else str(error)
-    return {"type": type(error).__name__, "message": recording.text(message)}

@@ -80,7 +80,7 @@ def read_trajectories(source: str | os.PathLike[str]) -> Iterator[Trajectory]:
     if path.suffix == ".parquet" and path.is_file():
         return _rows_of([path])
     if path.is_file():
-        return iter([trajectory_from(decoded(path.read_bytes(), path.name), path.name)])
+        return iter([trajectory_from(decoded(path.read_bytes(), str(path)), str(path))])
     step = "name a run's directory, a dataset of trajectories, a Parquet file or a trajectory's JSON file"
     raise DataError(f"{path} holds no trajectories", next_step=step)
 

@@ -23,12 +23,12 @@ _LONGEST_LADDER = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """What attempts and their judging used. Tokens and cost count what is known."""
+    """What attempts and their judging used. Tokens and cost count what is known; no cost is known without a price."""
 
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = None
     seconds: float = 0.0
     """Wall-clock time of the attempts, one after the other."""
     policy_seconds: float = 0.0
@@ -38,7 +38,7 @@ class Ledger:
     judge_requests: int = 0
     judge_prompt_tokens: int = 0
     judge_completion_tokens: int = 0
-    judge_cost_usd: float = 0.0
+    judge_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,18 +122,18 @@ def pass_at(successes: int, attempts: int, k: int) -> float:
 
 
 def table(measures: Sequence[Measure]) -> list[tuple[str, ...]]:
-    """Figures as rows of text, a row of heads first."""
+    """Figures as rows of text, a row of heads first. From the reward on, they are means over attempts."""
     ladder = max((max(m.pass_hat, default=1) for m in measures), default=1)
-    heads = ("name", "rollouts", "pass@1", *([f"pass^{ladder}"] if ladder > 1 else []), "reward", "turns", "calls")
-    rows = [(*heads, "tool errors", "format errors", "tokens", "seconds")]
+    heads = ("name", "attempts", "pass@1", *([f"pass^{ladder}"] if ladder > 1 else []), "per attempt: reward", "turns")
+    rows = [(*heads, "calls", "tool errors", "format errors", "tokens", "seconds")]
     for m in measures:
         hat = [_share(m.pass_hat.get(ladder))] if ladder > 1 else []
         reward = "–" if m.mean_reward is None else f"{m.mean_reward:.2f}"
         effort = (f"{m.mean_turns:.1f}", f"{m.mean_calls:.1f}")
-        errors = (str(sum(m.tool_errors.values())), str(sum(m.format_errors.values())))
-        tokens = str(m.ledger.prompt_tokens + m.ledger.completion_tokens)
-        row = (m.name, str(m.rollouts), _share(m.pass_at_1), *hat, reward, *effort, *errors, tokens)
-        rows.append((*row, f"{m.ledger.seconds:.1f}"))
+        errors = [f"{sum(counts.values()) / (m.rollouts or 1):.2f}" for counts in (m.tool_errors, m.format_errors)]
+        tokens = (m.ledger.prompt_tokens + m.ledger.completion_tokens) / (m.rollouts or 1)
+        row = (m.name, str(m.rollouts), _share(m.pass_at_1), *hat, reward, *effort, *errors)
+        rows.append((*row, f"{tokens:.0f}", f"{m.ledger.seconds / (m.rollouts or 1):.1f}"))
     return rows
 
 
@@ -171,13 +171,24 @@ def _spent(rollout: Rollout) -> dict[str, Any]:
     return {
         **{name: _number(t.usage, name) for name in own},
         "calls_seconds": sum(s.result.seconds for s in t.steps),
-        **{f"judge_{name}": sum(_number(v.usage, name) for v in t.verdicts) for name in judges},
+        **{f"judge_{name}": _sum(_number(v.usage, name) for v in t.verdicts) for name in judges},
     }
 
 
 def _number(usage: Mapping[str, Any], name: str) -> Any:
     value = usage.get(name)
-    return value if isinstance(value, int | float) else 0
+    return value if isinstance(value, int | float) else None
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    """The sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _ledger(seen: Sequence[_Seen]) -> Ledger:
+    sums = {f.name: _sum(s.spent[f.name] for s in seen) for f in fields(Ledger)}
+    return Ledger(**{name: value for name, value in sums.items() if value is not None})
 
 
 def _grouped(seen: Sequence[_Seen], key: Callable[[_Seen], str]) -> list[Measure]:
@@ -206,7 +217,7 @@ def _measured(name: str, seen: Sequence[_Seen]) -> Measure:
         terminations=dict(sorted(Counter(s.termination for s in seen).items())),
         tool_errors=dict(sorted(sum((s.tool_errors for s in seen), Counter()).items())),
         format_errors=dict(sorted(sum((s.format_errors for s in seen), Counter()).items())),
-        ledger=Ledger(**{f.name: sum(s.spent[f.name] for s in seen) for f in fields(Ledger)}),
+        ledger=_ledger(seen),
     )
 
 

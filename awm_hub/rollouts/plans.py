@@ -6,7 +6,8 @@ that place alone, so that the order in which attempts happen to run decides noth
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn, Self
 
@@ -97,6 +98,26 @@ class Plan:
         if not is_sound:
             raise RecordError("this is no plan of a run: a name in it is none")
         return plan
+
+
+def as_mapping(
+    environments: Environment | Mapping[str, Environment] | Iterable[Environment],
+) -> Mapping[str, Environment]:
+    """Environments by their ids, from one, from several, or from a dataset as it is."""
+    if isinstance(environments, Environment):
+        return {environments.id: environments}
+    if isinstance(environments, Mapping):
+        return environments
+    return {e.id: e for e in environments}
+
+
+def place_of(environments: Mapping[str, Environment]) -> tuple[str | None, str | None]:
+    """What `awm_hub.load` opens the same dataset with, from any folder; None for the bundled set."""
+    source, revision = (getattr(environments, name, None) for name in ("source", "revision"))
+    if source is not None and os.path.exists(source):
+        return os.path.abspath(source), revision
+    # addresses on the Hub have a slash, the bundled set's name has none
+    return (source, revision) if source is not None and "/" in source else (None, None)
 
 
 def derived_seed(seed: int, environment_id: str, task: str, number: int) -> int:

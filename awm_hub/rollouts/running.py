@@ -2,25 +2,27 @@
 
 Environments × tasks × attempts, a number of them at a time, over one pool of instances. What is stored is done: a run
 that was interrupted, by Ctrl-C or by the power, is gone on with by starting it again, and only what is missing runs.
-Attempts that an endpoint ended are tried again then; when it fails for one attempt after another, the run stops.
+Attempts that the policy or its endpoint failed are made again then. When the endpoint fails for one attempt after
+another, the run stops; when the policy itself failed in every attempt, that is an error in the end.
 """
 
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from awm_hub.environment import Environment
-from awm_hub.errors import DataError, JudgeError, LoadError, RecordError, RemoteError, UsageError, WorkerError
-from awm_hub.judging import JUDGES, Judge, judge_async
-from awm_hub.policy import Policy, policy_from
-from awm_hub.reward import UNFINISHED
-from awm_hub.rollouts import recording
-from awm_hub.rollouts.attempts import MAX_TURNS, attempt, unlaunched
+from awm_hub.errors import DataError, LoadError, RecordError, RemoteError, UsageError, WorkerError
+from awm_hub.judging import Judge
+from awm_hub.policy import ChatPolicy, Policy, policy_from
+from awm_hub.rollouts.attempts import MAX_TURNS, attempt_of, unlaunched
 from awm_hub.rollouts.dataset import write_trajectories
-from awm_hub.rollouts.plans import Plan, Slot, planned
+from awm_hub.rollouts.plans import Plan, Slot, as_mapping, place_of, planned
+from awm_hub.rollouts.policies import check_policy, described_error
 from awm_hub.rollouts.store import Rollout, Run, alone, begin_run
+from awm_hub.rollouts.verdicts import judge_name, with_verdict
 from awm_hub.runtime.limits import Limits, Options
 from awm_hub.runtime.pool import LocalPool
 from awm_hub.runtime.sync import run
@@ -54,13 +56,14 @@ def rollout(
 ) -> Run:
     """Let a policy attempt tasks, and store what it did.
 
-    Started again with the same arguments, it goes on where it was interrupted; nothing that is stored runs again.
+    Started again with the same arguments, it goes on where it was interrupted; nothing that is stored runs again, but
+    for attempts that the policy or its endpoint failed. A policy is known by what `describe` gives, and nothing else.
 
     Args:
         environments: One environment, several, or whatever `awm_hub.load` returns.
         policy: What attempts the tasks; a name is one that `awm_hub.policy.policy_from` knows.
         out: Directory of the run; a new one, or one to go on with.
-        tasks: Ids, or last parts of them; default: every task of every environment.
+        tasks: Ids, or last parts of them, or a single one; default: every task of every environment.
         rollouts_per_task: Attempts at each task.
         concurrency: Attempts at the same time; it changes no result.
         seed: The attempts' seeds follow from it and from their place in the plan.
@@ -73,7 +76,9 @@ def rollout(
         progress: Called with one object per attempt.
 
     Raises:
-        UsageError: an argument is wrong, or `out` holds a run of another plan or policy.
+        UsageError: an argument is wrong, `out` holds a run of another plan or policy, or the policy itself failed in
+            every attempt; these are stored, and the error is chained to the last of the policy's own.
+        DataError: the policy failed in every attempt for something that is wrong with the data.
         UnknownNameError: there is no such task.
         RemoteError: the endpoint failed for one attempt after another; what is done is stored.
         SealError: this machine cannot seal, and the code is not trusted.
@@ -120,13 +125,17 @@ async def rollout_async(
     ):
         if number < 1:
             raise UsageError(f"{name} is {number}", next_step="give a number from 1")
-    found = _as_mapping(environments)
+    found = as_mapping(environments)
     if isinstance(policy, str):
         policy = policy_from(policy, environments=found)
+    check_policy(policy)
+    if isinstance(policy, ChatPolicy):
+        policy.endpoint.check_key()
+    tasks = [tasks] if isinstance(tasks, str) else tasks
     replayed = getattr(policy, "trajectory", None)
     settings = options or _options_of(replayed)
     plan = _plan(found, tasks, replayed, rollouts_per_task=rollouts_per_task, seed=seed, max_turns=max_turns)
-    plan = replace(plan, judge=_judge_name(judge), options=settings.to_dict())
+    plan = replace(plan, judge=judge_name(judge), options=settings.to_dict())
     pool = LocalPool(
         most_instances=concurrency,
         wait_s=_WAIT_S,
@@ -136,19 +145,21 @@ async def rollout_async(
         revision=plan.revision,
     )
     with alone(out):
-        stored = begin_run(out, plan, recording.plain(policy.describe()))
+        stored = begin_run(out, plan, policy.describe())
+        running = _Running(
+            run=stored,
+            environments=_Recent(found, concurrency),
+            policy=policy,
+            judge=judge,
+            pool=pool,
+            is_trusted=trust_remote_code,
+            concurrency=concurrency,
+            progress=progress or _unheard,
+        )
         async with pool:
-            await _Running(
-                run=stored,
-                environments=_Recent(found, concurrency),
-                policy=policy,
-                judge=judge,
-                pool=pool,
-                is_trusted=trust_remote_code,
-                concurrency=concurrency,
-                progress=progress or _unheard,
-            ).go()
+            await running.go()
         await asyncio.to_thread(write_trajectories, stored.values(), stored.directory / "dataset")
+    running.check_policy_worked()
     return stored
 
 
@@ -174,12 +185,20 @@ class _Running:
     scored: int = 0
     """Attempts that count, earlier sessions included."""
     successes: int = 0
+    has_worked: bool = False
+    """Whether there is an attempt that the policy did not fail itself."""
+    policy_error: Exception | None = None
+    """The last that the policy raised."""
+    broken: dict[str, Path] = field(default_factory=dict)
+    """Attempts whose files were damaged, and where these are kept."""
 
     async def go(self) -> None:
         """Make every attempt that is missing."""
         slots = list(self._to_do())
         self.position = len(self.run.plan) - len(slots)
         self.progress({"event": "begun", "total": len(self.run.plan), "stored": self.position})
+        for name, kept in self.broken.items():
+            self.progress({"event": "broken", "id": name, "kept": str(kept)})
         queue = iter(slots)
         try:
             async with asyncio.TaskGroup() as group:
@@ -189,28 +208,48 @@ class _Running:
             raise _first_of(errors) from None
 
     def _to_do(self) -> Iterator[Slot]:
-        """Attempts that are not stored, and those that an endpoint ended."""
+        """Attempts that are not stored, and those that the policy or its endpoint failed."""
         for slot in self.run.plan.slots():
             stored = self._stored(slot)
-            if stored is None or stored.trajectory.termination == "endpoint_error":
+            if stored is None or stored.is_cut_short:
                 yield slot
             else:
+                self.has_worked = True
                 self._count(stored)
 
+    def check_policy_worked(self) -> None:
+        """See that the policy did not fail in every attempt.
+
+        Raises:
+            UsageError: it did.
+            DataError: it did, and blames the data.
+        """
+        error = self.policy_error
+        if self.has_worked or error is None:
+            return
+        told = described_error(error, self.policy)
+        where = f" ({told['where']})" if "where" in told else ""
+        kind = DataError if isinstance(error, DataError) else UsageError
+        message = f"the policy failed in every attempt, lastly: {told['type']}: {told['message']}{where}"
+        step = told.get("next", "mend it and start the run again, which makes these attempts again")
+        raise kind(message, next_step=step) from error
+
     def _stored(self, slot: Slot) -> Rollout | None:
-        """What is stored of an attempt; None also where its file was damaged."""
+        """What is stored of an attempt; None also where its file was damaged, which is then put aside."""
         if slot.id not in self.run:
             return None
         try:
             return self.run[slot.id]
         except RecordError:
+            self.broken[slot.id] = self.run.put_aside(slot.id)
             return None
 
     async def _work(self, queue: Iterator[Slot]) -> None:
         for slot in queue:
             environment = self.environments[slot.environment_id]
             trajectory = await self._attempted(slot, environment)
-            done = await self._judged(Rollout(id=slot.id, number=slot.number, trajectory=trajectory), environment)
+            done = Rollout(id=slot.id, number=slot.number, trajectory=trajectory)
+            done = await with_verdict(done, environment=environment, judge=self.judge)
             self.run.keep(done)
             self._tell(done)
             self._watch_endpoint(done)
@@ -221,22 +260,17 @@ class _Running:
         except (LoadError, WorkerError) as error:
             tier = await choose_tier("auto", trust_remote_code=self.is_trusted, environment=environment)
             task = environment.task(slot.task)
+            self.has_worked = True
             return await unlaunched(environment, task, self.policy, seed=slot.seed, tier=tier, error=error)
         try:
-            return await attempt(instance, self.policy, max_turns=self.run.plan.max_turns)
+            trajectory, reason = await attempt_of(instance, self.policy, max_turns=self.run.plan.max_turns)
         finally:
             await self.pool.release([instance])
-
-    async def _judged(self, done: Rollout, environment: Environment) -> Rollout:
-        """With a verdict, or with why there is none. A judge that fails gives no reward."""
-        if self.judge is None or done.trajectory.termination in UNFINISHED:
-            return done
-        try:
-            verdict = await judge_async(done.trajectory, environment=environment, judge=self.judge)
-        except (JudgeError, RemoteError, WorkerError) as error:
-            told = {"judge": str(self.run.plan.judge), "type": type(error).__name__, "message": recording.text(error)}
-            return replace(done, judge_error=told)
-        return replace(done, trajectory=replace(done.trajectory, verdicts=(verdict,)))
+        if reason is not None and trajectory.termination == "stopped":
+            self.policy_error = reason
+        else:
+            self.has_worked = True
+        return trajectory
 
     def _count(self, done: Rollout) -> None:
         self.scored += done.is_scored
@@ -263,9 +297,10 @@ class _Running:
         """Stop when the endpoint fails for one attempt after another."""
         self.failures = self.failures + 1 if done.trajectory.termination == "endpoint_error" else 0
         if self.failures >= max(_LEAST_FAILURES, 2 * self.concurrency):
-            reason = done.trajectory.usage.get("error", {}).get("message", "no reason is known")
-            message = f"the endpoint failed for {self.failures} attempts in a row, lastly: {reason}"
-            raise RemoteError(message, next_step="see that it works, and start the run again: it goes on from here")
+            told = done.trajectory.usage["error"]
+            message = f"the endpoint failed for {self.failures} attempts in a row, lastly: {told['message']}"
+            step = told.get("next", "see that it works")
+            raise RemoteError(message, next_step=f"{step}; started again, the run goes on from here")
 
 
 class _Recent:
@@ -283,19 +318,11 @@ class _Recent:
         return environment
 
 
-def _as_mapping(environments: Environments) -> Mapping[str, Environment]:
-    if isinstance(environments, Environment):
-        return {environments.id: environments}
-    if isinstance(environments, Mapping):
-        return environments
-    return {e.id: e for e in environments}
-
-
 def _plan(
     environments: Mapping[str, Environment], tasks: Sequence[str] | None, replayed: Trajectory | None, **numbers: Any
 ) -> Plan:
     """What to do, read off the environments one after the other."""
-    source, revision = _place_of(environments)
+    source, revision = place_of(environments)
     if replayed is not None:
         environments, tasks = _replayed_place(environments, tasks, replayed)
         numbers["max_turns"] = max(numbers["max_turns"], len(replayed.steps) + 1)
@@ -308,15 +335,6 @@ def _plan(
         revision=revision,
         **numbers,
     )
-
-
-def _place_of(environments: Mapping[str, Environment]) -> tuple[str | None, str | None]:
-    """What `awm_hub.load` opens the same dataset with, from any folder; None for the bundled set."""
-    source, revision = (getattr(environments, name, None) for name in ("source", "revision"))
-    if source is not None and os.path.exists(source):
-        return os.path.abspath(source), revision
-    # addresses on the Hub have a slash, the bundled set's name has none
-    return (source, revision) if source is not None and "/" in source else (None, None)
 
 
 def _replayed_place(
@@ -341,12 +359,6 @@ def _options_of(replayed: Trajectory | None) -> Options:
     found = {} if replayed is None else replayed.options
     known = {f.name: found[f.name] for f in fields(Options) if f.name in found}
     return Options(**known)
-
-
-def _judge_name(judge: str | Judge | None) -> str | None:
-    if isinstance(judge, str) and judge not in JUDGES:
-        raise UsageError(f"no judge named {judge!r}", next_step=f"choose one of {', '.join(JUDGES)}, or none")
-    return judge if isinstance(judge, str | None) else judge.name
 
 
 def _first_of(errors: BaseExceptionGroup) -> BaseException:

@@ -1,7 +1,7 @@
 """A run on disk: its plan and one file per attempt, so that an interruption loses nothing.
 
     DIR/run.json            the plan and the policy
-    DIR/rollouts/ID.json    one trajectory each, with `rollout` beside its fields
+    DIR/rollouts/ID.json    one trajectory each, with `rollout` beside its fields; a damaged one as ID.json.broken
     DIR/dataset/            the same as Parquet, where it was asked for
 
 A file appears whole or not at all. Its JSON is a trajectory, so every program that reads trajectories reads it. `Run`
@@ -18,14 +18,13 @@ from typing import Any, Self
 
 from awm_hub.canonical import to_json
 from awm_hub.errors import DataError, RecordError, UnknownNameError, UsageError
-from awm_hub.reward import Reward, hybrid_reward
+from awm_hub.reward import Reward, hybrid_reward, turns_count
 from awm_hub.rollouts.plans import Plan, Slot
 from awm_hub.rollouts.reading import decoded, trajectory_from
+from awm_hub.rollouts.resuming import check_same
 from awm_hub.trajectory import Outcome, Trajectory, Verdict
 
 FORMAT_VERSION = 1
-_PLACES = ("source", "revision", "host")
-"""Where environments and model were found: a run is gone on with by the same ones, from anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +58,15 @@ class Rollout:
         """Whether the task was completed, without breaking the format on the way where that ends a rollout."""
         ended_badly = self.trajectory.termination in ("format_error", "endpoint_error")
         return not ended_badly and self.verdict is not None and self.verdict.outcome is Outcome.COMPLETED
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the policy or its endpoint failed, so that nothing can be concluded and it is to be made again.
+
+        An episode that somebody just stopped can be judged.
+        """
+        ended = self.trajectory.termination
+        return ended == "endpoint_error" or (ended == "stopped" and "error" in self.trajectory.usage)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the trajectory, with `rollout` beside its fields."""
@@ -111,7 +119,16 @@ class Run(Mapping[str, Rollout]):
         if name not in self:
             raise UnknownNameError("rollout", name, list(self), next_step="`awm-hub view DIR` lists all")
         path = self._file(name)
-        return Rollout.from_dict(decoded(path.read_bytes(), path.name), name)
+        try:
+            return Rollout.from_dict(decoded(path.read_bytes(), path.name), name)
+        except RecordError as error:
+            step = "go on with the run, by the command that began it: that makes this attempt again, and keeps the file"
+            raise RecordError(f"{path}: {error.message}", next_step=f"{step} as {path.name}.broken") from error
+
+    def put_aside(self, name: str) -> Path:
+        """Rename the damaged file of an attempt, which is then missing; its new place."""
+        path = self._file(name)
+        return path.replace(path.with_name(f"{path.name}.broken"))
 
     @property
     def missing(self) -> tuple[Slot, ...]:
@@ -121,6 +138,10 @@ class Run(Mapping[str, Rollout]):
     def keep(self, rollout: Rollout) -> None:
         """Store a rollout; its file is replaced as a whole."""
         _write(self._file(rollout.id), to_json(rollout.to_dict()))
+
+    def drop(self, name: str) -> None:
+        """Forget a rollout."""
+        self._file(name).unlink()
 
     def add_verdict(self, name: str, verdict: Verdict) -> Rollout:
         """Add a verdict after those that a stored rollout has.
@@ -147,18 +168,25 @@ def open_run(directory: str | os.PathLike[str]) -> Run:
     """
     path = Path(directory)
     try:
-        found = decoded((path / "run.json").read_bytes(), "run.json")
+        data = (path / "run.json").read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{path} holds no run", next_step="`awm-hub rollout … -o DIR` makes one") from None
-    if not isinstance(found.get("plan"), Mapping) or not isinstance(found.get("policy"), dict):
-        raise RecordError(f"{path / 'run.json'} is no plan of a run")
-    if found.get("format_version") != FORMAT_VERSION:
-        raise RecordError(f"{path / 'run.json'} was written by another version", next_step="pip install -U awm-hub")
-    return Run(path, Plan.from_dict(found["plan"]), found["policy"])
+    try:
+        found = decoded(data, "run.json")
+        if not isinstance(found.get("plan"), Mapping) or not isinstance(found.get("policy"), dict):
+            raise RecordError("run.json is no plan of a run")
+        if found.get("format_version") != FORMAT_VERSION:
+            raise RecordError("run.json was written by another version", next_step="pip install -U awm-hub")
+        return Run(path, Plan.from_dict(found["plan"]), found["policy"])
+    except RecordError as error:
+        step = error.next_step or f"name another folder; trajectories in {path / 'rollouts'} can be read one by one"
+        raise RecordError(f"the run in {path} cannot be read: {error.message}", next_step=step) from error
 
 
 def begin_run(directory: str | os.PathLike[str], plan: Plan, policy: Mapping[str, Any]) -> Run:
     """The run in a directory, a new one or one to be gone on with.
+
+    A run in which no policy has done anything yet, since an endpoint never answered, is begun anew.
 
     Raises:
         UsageError: the directory holds a run of another plan or policy.
@@ -166,10 +194,13 @@ def begin_run(directory: str | os.PathLike[str], plan: Plan, policy: Mapping[str
     path = Path(directory)
     if (path / "run.json").exists():
         run = open_run(path)
-        _check_same(run, plan, policy)
         for left in (path / "rollouts").glob(".*.tmp"):
             left.unlink()
-        return run
+        if not _is_void(run):
+            check_same(path, plan, policy, before=(run.plan, run.policy))
+            return run
+        for name in list(run):
+            run.drop(name)
     (path / "rollouts").mkdir(parents=True, exist_ok=True)
     head = {"format_version": FORMAT_VERSION, "plan": plan.to_dict(), "policy": dict(policy)}
     _write(path / "run.json", to_json(head))
@@ -201,24 +232,12 @@ def _is_ours(path: Path) -> bool:
     return (path / "run.json").exists() or all(p.name in (".lock", ".run.json.tmp", "rollouts") for p in path.iterdir())
 
 
-def _check_same(run: Run, plan: Plan, policy: Mapping[str, Any]) -> None:
-    """See that a run is gone on with as it was begun; the directory may have moved and grown."""
-    before = {**run.plan.to_dict(), "policy": _without_places(run.policy)}
-    now = {**plan.to_dict(), "policy": _without_places(policy)}
-    for name, value in _without_places(now).items():
-        if to_json(value) != to_json(before.get(name)):
-            was, is_ = _shown(before.get(name)), _shown(value)
-            step = "repeat the command that began it, or name another folder with -o"
-            raise UsageError(f"{run.directory} holds a run with another {name}: {was}, not {is_}", next_step=step)
-
-
-def _without_places(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name not in _PLACES}
-
-
-def _shown(value: Any) -> str:
-    text = to_json(value)
-    return text if len(text) <= 300 else text[:299] + "…"
+def _is_void(run: Run) -> bool:
+    """Whether nothing came of a run so far: every attempt was cut short before its first action."""
+    try:
+        return all(r.is_cut_short and turns_count(r.trajectory) == 0 for r in run.values())
+    except RecordError:
+        return False
 
 
 def _write(path: Path, text: str) -> None:

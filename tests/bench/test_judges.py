@@ -79,6 +79,8 @@ async def test_the_decision_judge_makes_no_mistake_with_them(attempts: tuple[Lab
 async def test_a_judge_that_passes_everything_is_found_out(attempts: tuple[Labelled, ...]) -> None:
     report = await measure_judge(Guess(lambda t: ("COMPLETED",)), attempts)
     assert (report.false_pass.share, report.false_fail.share) == (1.0, 0.0)
+    assert report.false_pass.count == report.false_pass.total == len(attempts) - 3
+    assert report.to_dict()["false_fail"] == {"count": 0, "total": 3, "share": 0.0}
     assert report.accuracy.right == report.by_outcome["COMPLETED"].right == 3
     assert len(report.mistakes) == len(attempts) - 3
     assert report.mistakes[0].found == "COMPLETED"
@@ -125,7 +127,7 @@ async def test_hand_labelled_attempts_run_and_the_decision_is_right_about_passin
     labelled = await hand_labelled(BY_HAND, awm_hub.load())
     report = await measure_judge("decision", labelled)
     assert report.attempts == 16
-    assert (report.false_pass.right, report.false_fail.right) == (0, 0)
+    assert (report.false_pass.count, report.false_fail.count) == (0, 0)
     assert report.by_outcome["COMPLETED"].share == report.by_outcome["AGENT_ERROR"].share == 1.0
     assert report.by_outcome["PARTIALLY_COMPLETED"].right == 0  # a derived decision knows no part of right
 

@@ -303,9 +303,38 @@ async def test_providers_without_a_login_are_a_remote_error(monkeypatch: pytest.
         await Endpoint("org/model").chat(ASK)
 
 
-async def test_an_unknown_provider_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no-such-provider"):
-        await Endpoint("org/model", provider="no-such-provider").chat(ASK)
+def test_a_missing_login_is_known_without_asking(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Endpoint("org/model").check_key()
+    monkeypatch.delenv("HF_TOKEN")
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    Endpoint("m", base_url="http://127.0.0.1:8000/v1").check_key()
+    with pytest.raises(UsageError, match="need a token") as found:
+        Endpoint("org/model").check_key()
+    assert found.value.next_step.startswith("set HF_TOKEN or run `hf auth login`")
+
+
+def test_an_unknown_provider_is_a_usage_error() -> None:
+    assert Endpoint("org/model", provider="together").provider == "together"
+    with pytest.raises(UsageError, match="no provider 'no-such-provider'") as found:
+        Endpoint("org/model", provider="no-such-provider")
+    assert "together" in found.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("reply", "step"),
+    [
+        (fails(401), "set AWM_HUB_API_KEY to a key of this server"),
+        (fails(403), "set AWM_HUB_API_KEY to a key that may use this model"),
+        (fails(400, '"auto" tool choice requires --enable-auto-tool-choice'), "take --protocol text, or start the"),
+        (fails(400, "registry.ollama.ai/library/gemma does not support tools"), "take --protocol text, or start the"),
+        (fails(404, "no model m"), "it has the models the-real-one"),
+        (fails(422, "no"), "the server's message says what it does not take"),
+    ],
+)
+async def test_the_next_step_after_a_refusal_is_what_mends_it(reply: Reply, step: str) -> None:
+    with running_endpoint([reply], model="the-real-one") as fake, pytest.raises(RemoteError) as found:
+        await Endpoint("m", base_url=fake.base_url).chat(ASK)
+    assert found.value.next_step.startswith(step)
 
 
 @pytest.mark.parametrize(
@@ -322,6 +351,7 @@ async def test_an_unknown_provider_is_a_usage_error() -> None:
         {"concurrency": 101},
         {"timeout_s": 0},
         {"requests_per_minute": 0},
+        {"requests_per_minute": float("nan")},
     ],
     ids=str,
 )
@@ -338,6 +368,25 @@ def test_usage_counts_what_is_known() -> None:
     assert (first + first).completion_tokens is None
 
 
-def test_a_negative_price_is_refused() -> None:
+@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
+def test_a_price_that_is_none_is_refused(price: float) -> None:
     with pytest.raises(UsageError):
-        Price(prompt_per_million_usd=-1.0, completion_per_million_usd=1.0)
+        Price(prompt_per_million_usd=price, completion_per_million_usd=1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"temperature": -0.1},
+        {"temperature": float("nan")},
+        {"top_p": -1},
+        {"top_p": 1.5},
+        {"top_k": -2},
+        {"max_tokens": 0},
+    ],
+    ids=str,
+)
+def test_sampling_that_no_endpoint_takes_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(wrong))} is "):
+        Sampling(**wrong)
+    assert Sampling(temperature=0, top_p=1, top_k=-1, max_tokens=1).to_dict()["top_k"] == -1

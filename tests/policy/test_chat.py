@@ -330,3 +330,15 @@ async def test_forms_that_upstreams_checkpoints_were_taught_break_no_rule_with_t
     action, _ = await acted(reply, protocol="text")
     assert action.violations
     assert not action.calls
+
+
+@pytest.mark.parametrize("protocol", ["native", "text"])
+async def test_what_breaks_since_the_reply_was_cut_says_so(protocol: str) -> None:
+    cut, _ = await acted(says("", finish_reason="length"), protocol=protocol)
+    (broken,) = cut.violations
+    assert broken.message == (
+        "the message holds neither a call nor an answer; the reply was cut at its limit of tokens "
+        "(finish_reason length): raise --max-tokens"
+    )
+    whole, _ = await acted(says("", finish_reason="stop"), protocol=protocol)
+    assert [v.message for v in whole.violations] == ["the message holds neither a call nor an answer"]

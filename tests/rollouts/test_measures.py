@@ -95,14 +95,21 @@ def test_tokens_cost_and_seconds_are_summed_with_those_of_judges() -> None:
     )
 
 
-def test_the_table_has_one_row_for_each_measure() -> None:
-    found = measure([*attempts("e_1/t0", DONE, FAILED), *attempts("e_1/t1", None, None)])
+def test_without_a_price_no_cost_is_known() -> None:
+    ledger = measure([rollout(usage={"turns": 1, "requests": 1, "prompt_tokens": 7, "cost_usd": None})]).overall.ledger
+    assert (ledger.cost_usd, ledger.judge_cost_usd, ledger.prompt_tokens) == (None, None, 7)
+
+
+def test_the_table_has_one_row_for_each_measure_and_gives_means_over_attempts() -> None:
+    usage = {"turns": 1, "prompt_tokens": 8, "completion_tokens": 2, "seconds": 2.0}
+    first = rollout("e_1/t0", 0, DONE, usage=usage, steps=(step("refused", "not_found"),))
+    found = measure([first, rollout("e_1/t0", 1, FAILED), *attempts("e_1/t1", None, None)])
     assert table([*found.tasks, found.overall]) == [
-        ("name", "rollouts", "pass@1", "pass^2", "reward", "turns", "calls", "tool errors", "format errors", "tokens",
-         "seconds"),
-        ("e_1/t0", "2", "50.0 %", "0.0 %", "0.50", "1.0", "0.0", "0", "0", "0", "0.0"),
-        ("e_1/t1", "2", "–", "–", "–", "1.0", "0.0", "0", "0", "0", "0.0"),
-        ("overall", "4", "50.0 %", "0.0 %", "0.50", "1.0", "0.0", "0", "0", "0", "0.0"),
+        ("name", "attempts", "pass@1", "pass^2", "per attempt: reward", "turns", "calls", "tool errors",
+         "format errors", "tokens", "seconds"),
+        ("e_1/t0", "2", "50.0 %", "0.0 %", "0.50", "1.0", "0.5", "0.50", "0.00", "5", "1.0"),
+        ("e_1/t1", "2", "–", "–", "–", "1.0", "0.0", "0.00", "0.00", "0", "0.0"),
+        ("overall", "4", "50.0 %", "0.0 %", "0.50", "1.0", "0.2", "0.25", "0.00", "2", "0.5"),
     ]  # fmt: skip
 
 

@@ -17,8 +17,9 @@ from rollouts.scripts import Scripted, Solving, answering, calling
 import awm_hub
 from awm_hub.environment import Environment, Task
 from awm_hub.errors import DataError, RemoteError, UnknownNameError, UsageError
+from awm_hub.inference import Endpoint
 from awm_hub.judging import judge
-from awm_hub.policy import NoopPolicy, RandomPolicy, ReplayPolicy, SolutionPolicy
+from awm_hub.policy import ChatPolicy, NoopPolicy, RandomPolicy, ReplayPolicy, SolutionPolicy
 from awm_hub.rollouts import Run, measure, open_run, read_trajectories, rollout, rollout_async
 from awm_hub.rollouts.plans import derived_seed
 from awm_hub.runtime import Options, launch, pages
@@ -126,7 +127,11 @@ def test_what_is_stored_does_not_run_again(notes_environment: Environment, tmp_p
     events: list[Mapping[str, Any]] = []
     rollout(notes_environment, again, out=tmp_path / "run", progress=events.append)
     assert events[0] == {"event": "begun", "total": 4, "stored": 2}
-    assert sorted(e["id"] for e in events[1:]) == ["notes__one_bulb_note__0", "notes__overdue__0"]
+    kept = tmp_path / "run" / "rollouts" / "notes__one_bulb_note__0.json.broken"
+    assert events[1] == {"event": "broken", "id": "notes__one_bulb_note__0", "kept": str(kept)}
+    assert kept.read_text() == "{"
+    assert sorted(e["id"] for e in events[2:]) == ["notes__one_bulb_note__0", "notes__overdue__0"]
+    assert len(open_run(tmp_path / "run")) == 4
 
 
 def test_another_plan_or_policy_does_not_go_on_with_a_run(notes_environment: Environment, tmp_path: Path) -> None:
@@ -137,7 +142,7 @@ def test_another_plan_or_policy_does_not_go_on_with_a_run(notes_environment: Env
         with pytest.raises(UsageError, match="holds a run with another"):
             rollout(notes_environment, NoopPolicy(), out=tmp_path / "run", **{"tasks": ["overdue"], **change})
     other = dataclasses.replace(notes_environment, rules="Others.").with_hash("0" * 64)
-    with pytest.raises(UsageError, match="another environments"):
+    with pytest.raises(UsageError, match=r"another plan \(environments.notes.version: "):
         rollout(other, NoopPolicy(), out=tmp_path / "run", tasks=["overdue"])
 
 
@@ -172,6 +177,57 @@ def test_attempts_that_the_endpoint_ended_are_tried_again(notes_environment: Env
     run = rollout(notes_environment, back, out=tmp_path / "run", tasks=["overdue", "one_bulb_note"])
     assert {f.trajectory.termination for f in run.values()} == {"answered"}
     assert run["notes__overdue__0"].is_success
+
+
+def test_attempts_that_the_policy_s_own_bug_ended_are_made_again(
+    notes_environment: Environment, tmp_path: Path
+) -> None:
+    class Buggy(Scripted):
+        async def act(self, view: Any) -> Any:
+            return answering("1") if view.task_id == "notes/overdue" else 1 / 0
+
+    two: dict[str, Any] = {"out": tmp_path / "run", "tasks": ["overdue", "one_bulb_note"]}
+    run = rollout(notes_environment, Buggy(), **two)
+    assert {f.trajectory.termination for f in run.values()} == {"answered", "stopped"}
+    mended = Scripted(answering("1"))
+    run = rollout(notes_environment, mended, **two)
+    assert {f.trajectory.termination for f in run.values()} == {"answered"}
+    assert len(mended.views) == 1
+
+
+def test_a_policy_that_fails_in_every_attempt_is_an_error_once_all_is_stored(
+    notes_environment: Environment, tmp_path: Path
+) -> None:
+    class Buggy(Scripted):
+        async def act(self, view: Any) -> Any:
+            return json.loads("{")
+
+    with pytest.raises(UsageError, match="the policy failed in every attempt, lastly: JSONDecodeError: ") as found:
+        rollout(notes_environment, Buggy(), out=tmp_path / "run")
+    assert isinstance(found.value.__cause__, json.JSONDecodeError)
+    line = Buggy.act.__code__.co_firstlineno + 1
+    assert found.value.message.endswith(f"(test_running.py:{line})")
+    stored = list(open_run(tmp_path / "run").values())
+    assert {f.trajectory.usage["error"]["where"] for f in stored} == {f"test_running.py:{line}"}
+    assert len(stored) == len(list(read_trajectories(tmp_path / "run" / "dataset"))) == 4
+    unsolved = dataclasses.replace(notes_environment, tasks=(Task(id="notes/t", instruction="x"),))
+    with pytest.raises(DataError, match="no reference solution"):
+        rollout(unsolved, "solution", out=tmp_path / "unsolved")
+
+
+def test_a_single_task_may_be_named_by_itself(notes_environment: Environment, tmp_path: Path) -> None:
+    run = rollout(notes_environment, NoopPolicy(), out=tmp_path / "run", tasks="overdue")
+    assert list(run) == ["notes__overdue__0"]
+
+
+def test_a_missing_token_is_told_before_anything_is_written(
+    notes_environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    with pytest.raises(UsageError, match="need a token"):
+        rollout(notes_environment, ChatPolicy(Endpoint("org/model")), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_endpoint_that_fails_again_and_again_ends_the_run(notes_environment: Environment, tmp_path: Path) -> None:

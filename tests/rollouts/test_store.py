@@ -70,8 +70,11 @@ def test_an_unknown_rollout_is_refused(run: Run, name: str) -> None:
 
 def test_a_file_that_is_no_trajectory_is_an_error_of_its_own(run: Run) -> None:
     (run.directory / "rollouts" / "e_1__t0__0.json").write_text("{")
-    with pytest.raises(RecordError, match=r"e_1__t0__0.json is not valid JSON"):
+    with pytest.raises(RecordError, match=r"e_1__t0__0.json is not valid JSON") as found:
         run["e_1__t0__0"]
+    assert found.value.message.startswith(f"{run.directory}/rollouts/e_1__t0__0.json: ")
+    assert "by the command that began it" in found.value.next_step
+    assert found.value.next_step.endswith("as e_1__t0__0.json.broken")
 
 
 def test_what_holds_no_run_is_refused(tmp_path: Path) -> None:
@@ -79,21 +82,52 @@ def test_what_holds_no_run_is_refused(tmp_path: Path) -> None:
         open_run(tmp_path)
     with pytest.raises(DataError, match="holds no run"):
         open_run(tmp_path / "nowhere")
-    (tmp_path / "run.json").write_text('{"plan": 1}')
-    with pytest.raises(RecordError):
-        open_run(tmp_path)
+    for text in ("{", '{"plan": 1}', '{"plan": {"environments": 1}, "policy": {}, "format_version": 1}'):
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(RecordError, match=f"the run in {tmp_path} cannot be read") as found:
+            open_run(tmp_path)
+        assert "name another folder" in found.value.next_step
     (tmp_path / "run.json").write_text(json.dumps({"plan": PLAN.to_dict(), "policy": {}, "format_version": 2}))
     with pytest.raises(RecordError, match="another version"):
         open_run(tmp_path)
 
 
 def test_a_run_goes_on_with_the_same_plan_and_policy_only(run: Run) -> None:
+    run.keep(rollout())
     moved = dataclasses.replace(PLAN, source="elsewhere", revision="abc")
     assert begin_run(run.directory, moved, {**POLICY, "host": "http://elsewhere"}) == run
-    with pytest.raises(UsageError, match=r"another rollouts_per_task: 2, not 3"):
+    with pytest.raises(UsageError, match=r"holds a run with another plan \(rollouts_per_task: 2 there, 3 now\)"):
         begin_run(run.directory, dataclasses.replace(PLAN, rollouts_per_task=3), POLICY)
-    with pytest.raises(UsageError, match=r'another policy: \{"kind":"script"\}, not \{"kind":"other"\}'):
+    with pytest.raises(UsageError, match=r"another policy \(kind: script there, other now\)"):
         begin_run(run.directory, PLAN, {"kind": "other"})
+    changed = PlannedEnvironment(id="e_1", content_hash="1" * 64, tasks=("t0", "t2"))
+    with pytest.raises(UsageError) as found:
+        begin_run(run.directory, dataclasses.replace(PLAN, environments=(changed,)), POLICY)
+    assert found.value.message.partition("another plan ")[2] == (
+        "(environments.e_1.version: 000000000000 there, 111111111111 now, tasks.e_1/t2: not set there, planned now, "
+        "tasks.e_1/t1: planned there, not set now)"
+    )
+
+
+def test_only_what_differs_between_policies_is_named(tmp_path: Path) -> None:
+    first = {"kind": "chat", "host": "here", "sampling": {"seed": 0}, "window": {"turns": None}}
+    run = begin_run(tmp_path / "run", PLAN, first)
+    run.keep(rollout())
+    second = {"kind": "chat", "host": "there", "sampling": {"seed": 0, "temperature": 0.5}, "window": {"turns": 3}}
+    with pytest.raises(UsageError) as found:
+        begin_run(run.directory, PLAN, second)
+    told = found.value.message.partition("another policy ")[2]
+    assert told == "(sampling.temperature: not set there, 0.5 now, window.turns: not set there, 3 now)"
+
+
+def test_a_run_in_which_nothing_was_ever_answered_is_begun_anew(run: Run) -> None:
+    gone = {"termination": "endpoint_error", "usage": {"turns": 0, "error": {"type": "RemoteError", "message": "x"}}}
+    run.keep(rollout(outcome=None, **gone))
+    anew = begin_run(run.directory, dataclasses.replace(PLAN, seed=7), {"kind": "other"})
+    assert (anew.policy, anew.plan.seed, len(anew)) == ({"kind": "other"}, 7, 0)
+    anew.keep(rollout(outcome=None, **{**gone, "usage": {**gone["usage"], "turns": 1}}))
+    with pytest.raises(UsageError, match="another policy"):
+        begin_run(run.directory, dataclasses.replace(PLAN, seed=7), POLICY)
 
 
 def test_what_an_interruption_left_half_written_is_removed(run: Run) -> None:
