@@ -19,7 +19,7 @@ from awm_hub.runtime.processes import OperationError, Pending, Process
 
 _KEPT_IDLE = 8
 _GRACE_S = 5.0
-_STARTS = 3
+_STARTS = 5
 _FULL = "release an instance, or raise the limit"
 
 
