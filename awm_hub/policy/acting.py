@@ -73,7 +73,7 @@ class View:
     task_id: str | None
     briefing: str
     """The scenario, its rules, and what day it is there."""
-    instruction: str
+    prompt: str
     """The task's prompt."""
     tools: tuple[ToolSpec, ...]
     seed: int = 0

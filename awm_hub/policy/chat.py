@@ -123,7 +123,7 @@ class ChatPolicy:
     def _opening(self, view: View) -> list[Message]:
         return [
             {"role": "system", "content": f"{PROTOCOLS[self.protocol]}\n\n# System\n\n{view.briefing}"},
-            {"role": "user", "content": view.instruction},
+            {"role": "user", "content": view.prompt},
         ]
 
     def _naming(self, view: View) -> protocols.Naming:

@@ -78,7 +78,7 @@ def first_view(environment: Environment, task: Task, seed: int) -> View:
         environment_id=environment.id,
         task_id=task.id,
         briefing=environment.briefing,
-        instruction=task.prompt,
+        prompt=task.prompt,
         tools=environment.tools,
         seed=seed,
     )

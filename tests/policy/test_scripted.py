@@ -23,7 +23,7 @@ def start(environment: Environment, task: str) -> View:
         environment_id=environment.id,
         task_id=found.id,
         briefing=environment.briefing,
-        instruction=found.prompt,
+        prompt=found.prompt,
     )
 
 
