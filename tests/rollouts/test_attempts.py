@@ -76,7 +76,7 @@ async def test_a_policy_sees_briefing_prompt_tools_and_what_came_of_its_calls_an
     await on_notes(policy, task="overdue")
     first, second = policy.views
     task = notes_environment.task("overdue")
-    assert first.instruction == task.prompt
+    assert first.prompt == task.prompt
     assert first.briefing == notes_environment.briefing
     assert first.tools == notes_environment.tools
     assert (first.environment_id, first.task_id, first.seed, first.turns) == ("notes", "notes/overdue", 5, ())
@@ -86,7 +86,7 @@ async def test_a_policy_sees_briefing_prompt_tools_and_what_came_of_its_calls_an
         "environment_id",
         "task_id",
         "briefing",
-        "instruction",
+        "prompt",
         "tools",
         "seed",
         "turns",
