@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.slow
+"""Installing takes most of a minute; `.ci/run` does it each time."""
 
 
 @pytest.fixture(scope="module")
