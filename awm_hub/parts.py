@@ -127,6 +127,8 @@ class Quality:
     tool_faults: int | None = None
     tools_tried: int | None = None
     false_effects: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    """Rules of the audit that a finding of severity `error` names."""
     hidden_state: bool | None = None
     deterministic: bool | None = None
     tasks: tuple[TaskQuality, ...] = ()
@@ -140,7 +142,7 @@ class Quality:
         known = {f.name for f in fields(cls)}
         values = {k: v for k, v in found.items() if k in known}
         values["tasks"] = tuple(record(TaskQuality, t) for t in found.get("tasks") or ())
-        for name in ("dropped_tools", "false_effects"):
+        for name in ("dropped_tools", "false_effects", "errors"):
             values[name] = tuple(found.get(name) or ())
         if isinstance(found.get("audited_at"), str):
             values["audited_at"] = dt.datetime.fromisoformat(found["audited_at"])

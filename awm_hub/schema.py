@@ -102,6 +102,7 @@ QUALITY = _struct(
     tool_faults=_COUNT,
     tools_tried=_COUNT,
     false_effects=_TEXTS,
+    errors=_TEXTS,
     hidden_state=_FLAG,
     deterministic=_FLAG,
     tasks=pa.list_(TASK_QUALITY),

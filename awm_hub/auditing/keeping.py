@@ -16,7 +16,7 @@ from awm_hub.auditing.findings import AuditedEnvironment
 from awm_hub.auditing.rules import AUDIT_VERSION
 from awm_hub.canonical import from_json, sha256_of, to_line
 from awm_hub.environment import Environment
-from awm_hub.errors import AwmHubError, DataError
+from awm_hub.errors import AwmHubError, DataError, UsageError
 
 
 def default_path() -> Path:
@@ -51,10 +51,17 @@ def read_report(path: Path) -> dict[str, AuditedEnvironment]:
 
 
 class RunFile:
-    """Results by key, as they are added."""
+    """Results by key, as they are added.
+
+    Raises:
+        UsageError: the file is something else.
+    """
 
     def __init__(self, path: Path, *, is_fresh: bool = False) -> None:
         self.path = path
+        if path.is_dir() or not _may_be_run_file(path):
+            step = "name a new file, or that of an earlier run"
+            raise UsageError(f"{path} is no run file of an audit", next_step=step)
         self._lines: dict[str, Mapping[str, Any]] = {} if is_fresh else _read(path)
 
     def get(self, key: str) -> AuditedEnvironment | None:
@@ -75,6 +82,15 @@ class RunFile:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
+
+
+def _may_be_run_file(path: Path) -> bool:
+    """Whether nothing is lost by adding to a file: it is new, empty, or has a line of a run, perhaps a broken one."""
+    if not path.exists():
+        return True
+    with open(path, "rb") as file:
+        start = file.read(8)
+    return not start or start.startswith(b'{"key":')
 
 
 def _ends_a_line(file: Any) -> bool:

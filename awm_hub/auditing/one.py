@@ -83,6 +83,7 @@ def _result(
     quality = Quality(
         **{
             **vars(found),
+            "errors": tuple(sorted({f.rule for f in case.findings if f.severity == "error"})),
             "tasks": tuple(_noted(case, t.quality) for t in tasks),
             "audited_hash": case.environment.content_hash,
             "audited_by": f"awm-hub {awm_hub.__version__}, audit {AUDIT_VERSION}",

@@ -110,10 +110,12 @@ async def _check_seed(case: Case, task: Task, bench: Bench) -> TaskQuality:
     satisfied: bool | None = answered.is_complete if task.kind != "query" else None
     if satisfied:
         case.note("seed_satisfies", task.slug, "with the right answer, the untouched database is complete")
+    is_rejected = not (silent.is_complete or claimed.is_complete)
     return TaskQuality(
         id=task.id,
-        noop_rejected=not (silent.is_complete or claimed.is_complete),
-        seed_unsatisfied=None if satisfied is None else not satisfied,
+        noop_rejected=is_rejected,
+        # a query needs an answer and nothing else, so that only doing nothing tells
+        seed_unsatisfied=is_rejected if satisfied is None else not satisfied,
     )
 
 

@@ -37,6 +37,7 @@ _OF_ENVIRONMENTS: tuple[tuple[str, Callable[[Quality], bool | None]], ...] = (
     ("no tool hidden by another", lambda q: not q.dropped_tools),
     ("no tool faults", lambda q: _is_zero(q.tool_faults)),
     ("tools do what they declare", lambda q: not q.false_effects),
+    ("no finding is an error", lambda q: not q.errors),
     ("no state outside the database", lambda q: None if q.hidden_state is None else not q.hidden_state),
     ("two runs are identical", lambda q: q.deterministic),
 )

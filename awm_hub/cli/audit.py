@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from awm_hub.cli.options import Verbs, add_trust, add_verb
 from awm_hub.cli.reports import Failure, Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
+from awm_hub.errors import UsageError
 
 if TYPE_CHECKING:
     from awm_hub.auditing import AuditedEnvironment, AuditReport, Finding
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
     """Audit environments."""
     from awm_hub.auditing import audit, write_quality
 
+    _check_places(arguments)
     try:
         report = audit(
             arguments.source,
@@ -87,6 +89,15 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
         console.say(line)
     has_failed = arguments.fail_on != "never" and report.reaches(arguments.fail_on)
     return Finished(data={**report.to_dict(), "written": list(written)}, exit_code=1 if has_failed else 0)
+
+
+def _check_places(arguments: argparse.Namespace) -> None:
+    """Refuse what could not be written in the end, before the work."""
+    if arguments.out and Path(arguments.out).is_dir():
+        raise UsageError(f"{arguments.out} is a folder", next_step="-o names a file")
+    if arguments.write_quality and arguments.source and not Path(arguments.source).exists():
+        step = "audit a local folder and push it, or leave out --write-quality"
+        raise UsageError(f"{arguments.source} cannot be written to", next_step=step)
 
 
 class _Narrator:

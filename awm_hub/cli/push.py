@@ -45,6 +45,7 @@ def add(verbs: Verbs) -> None:
         default="default",
         help="what environments have to reach: sound, audited or none (default: sound, audited if imported)",
     )
+    parser.add_argument("--remove", action="store_true", help="remove environments that OUT does not have from the Hub")
     parser.add_argument("--save", metavar="FOLDER", help="also write the card and its plots here, to look at")
     parser.set_defaults(run=run)
 
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
         is_dry_run=arguments.dry_run,
         tag=arguments.tag,
         bar=arguments.bar,
+        removes=arguments.remove,
         save=arguments.save,
         progress=console.pass_on,
     )

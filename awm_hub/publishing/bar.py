@@ -12,12 +12,12 @@ from awm_hub.card import EnvironmentFacts
 from awm_hub.environment import Quality, TaskQuality
 
 BARS = ("default", "sound", "audited", "none")
-"""`sound`: every check of the audit passes that was made; `audited`: there is an audit of the present content; `none`:
-any environment; `default`: `audited` for imported rows and `sound` for others."""
+"""`sound`: every check of the audit that was made passes, and no finding is an error; `audited`: there is an audit of
+the present content; `none`: any environment; `default`: `audited` for imported rows and `sound` for others."""
 MUTANTS_REJECTED = 0.95
 """Share of an environment's mutants that have to be rejected, as the audit's goal says."""
 _MUST_BE_ZERO = ("schema_errors", "seed_errors", "foreign_key_violations", "tool_faults")
-_MUST_BE_EMPTY = ("dropped_tools", "false_effects")
+_MUST_BE_EMPTY = ("dropped_tools", "false_effects", "errors")
 _OF_TASKS = ("noop_rejected", "seed_unsatisfied", "solution_passes")
 
 

@@ -72,6 +72,7 @@ def push(
     is_dry_run: bool = False,
     tag: str | None = None,
     bar: str = "default",
+    removes: bool = False,
     save: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> PushReport:
@@ -84,6 +85,7 @@ def push(
         is_dry_run: Compare, and change nothing.
         tag: A name for the commit, such as `v1.2`.
         bar: What environments have to reach: `default`, `sound`, `audited` or `none`; see `awm_hub.publishing.bar`.
+        removes: Remove environments from the Hub that the folder does not have; otherwise that is refused.
         save: Also write the card and its plots to this folder, to look at.
         progress: Called with one event per step.
 
@@ -91,7 +93,8 @@ def push(
         What was done. Where environments are below the bar (`below`), nothing was.
 
     Raises:
-        UsageError: the name, the tag or the bar is none, the repo is no dataset of this kind, or is public.
+        UsageError: the name, the tag or the bar is none, the repo is no dataset of this kind, is public, or would lose
+            environments.
         DataError: the folder holds no dataset, or a broken one.
         RemoteError: the Hub does not take it, or somebody else committed meanwhile.
     """
@@ -103,6 +106,10 @@ def push(
         _save(plan.card, Path(save))
     if plan.below or is_dry_run:
         return _report(plan, repo_id, None, None, is_dry_run=is_dry_run)
+    if plan.changes.removed and not removes:
+        shown = ", ".join(plan.changes.removed[:5]) + (", …" if len(plan.changes.removed) > 5 else "")
+        message = f"{repo_id} would lose {len(plan.changes.removed)} of its environments ({shown})"
+        raise UsageError(message, next_step="name the right folder, or push with --remove")
     commit = _commit(hub, plan, is_private, tell)
     if tag is not None and plan.state.tags.get(tag) != commit:
         hub.tag(tag, commit)

@@ -48,3 +48,18 @@ def test_an_unknown_environment_is_answered_with_close_names(cli: Any, notes_dat
     code, found, _ = cli("audit", str(notes_dataset), "--env", "note", "--run", run_file, "--json")
     assert (code, found["error"]["type"]) == (3, "UnknownNameError")
     assert "Did you mean 'notes'" in found["error"]["message"]
+
+
+def test_places_that_cannot_be_written_to_are_refused_before_the_work(
+    cli: Any, notes_dataset: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("my notes")
+    for place, told in ((str(notes), "is no run file of an audit"), (str(tmp_path), "is no run file of an audit")):
+        code, _, error = cli("audit", str(notes_dataset), "--run", place)
+        assert (code, told in error) == (2, True)
+    assert notes.read_text() == "my notes"
+    code, _, error = cli("audit", str(notes_dataset), "-o", str(tmp_path))
+    assert (code, "is a folder" in error) == (2, True)
+    code, _, error = cli("audit", "awm/nothing", "--write-quality")
+    assert (code, "cannot be written to" in error) == (2, True)

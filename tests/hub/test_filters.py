@@ -115,6 +115,7 @@ def test_the_checks_are_those_of_the_record():
         "dropped_tools",
         "tool_faults",
         "false_effects",
+        "errors",
         "hidden_state",
         "deterministic",
         "noop_rejected",

@@ -1,11 +1,14 @@
 """A push is one commit that the real clients read, says what it changes, and refuses what should not be published."""
 
+import dataclasses
 import json
 
 import pytest
 
+from awm_hub.card import facts_of
 from awm_hub.environment import Provenance
 from awm_hub.hub import load
+from awm_hub.publishing import below_bar
 
 REPO = "awm/pushed"
 NAMES = ["a_1", "garden_1"]
@@ -89,7 +92,7 @@ def test_a_push_says_what_it_changes_and_repeating_it_changes_nothing(loopback_h
         (before, {"tag": "v1"}),
         (before, {"tag": "v1"}),
         (after, {"is_dry_run": True}),
-        (after, {"tag": "v2"}),
+        (after, {"tag": "v2", "removes": True}),
         (after, {"tag": "v3"}),
         (before, {"tag": "v1"}),
     )
@@ -115,7 +118,7 @@ def test_files_that_a_release_no_longer_has_are_deleted_and_those_of_others_stay
     repo = loopback_hub.repo(REPO)
     own = repo.head.files["README.md"]
     repo.commit("by hand", {**repo.head.files, "notes/read.me": own, "loaders/old.py": own})
-    (report,) = pushes((written("one", audited("a_1")), {}))
+    (report,) = pushes((written("one", audited("a_1")), {"removes": True}))
     gone = ["environments/test-00000-of-00001.parquet", "loaders/old.py", "tasks/test-00000-of-00001.parquet"]
     assert report["deleted"] == gone
     assert "notes/read.me" in repo.head.files
@@ -189,7 +192,23 @@ def test_somebody_elses_commit_in_between_is_not_overwritten(loopback_hub, pushe
         return False
 
     loopback_hub.interrupt = race
-    after = written("after", audited("b_1"))
+    after = written("after", audited("a_1"), audited("b_1"))
     assert pushes((after, {}))[0] == ["RemoteError", "somebody else committed to awm/pushed meanwhile"]
     assert repo.head.title == "theirs"
     assert pushes((after, {}))[0]["commit"] == repo.head.id
+
+
+def test_no_environment_is_removed_unless_that_is_asked_for(loopback_hub, pushes, written, audited):
+    both, one = written("both", audited("a_1"), audited("b_1")), written("one", audited("a_1"))
+    first, refused, done = pushes((both, {}), (one, {}), (one, {"removes": True}))
+    assert refused == ["UsageError", f"{REPO} would lose 1 of its environments (b_1)"]
+    assert (done["changes"]["removed"], done["parent"]) == (["b_1"], first["commit"])
+    assert len(list(loopback_hub.repo(REPO).log("main"))) == 3
+
+
+def test_an_error_of_the_audit_keeps_an_environment_of_ones_own_below_the_bar(audited):
+    found = audited("a_1")
+    faulty = dataclasses.replace(found, quality=dataclasses.replace(found.quality, errors=("filter_ignored",)))
+    assert below_bar([facts_of(found)]) == ()
+    (below,) = below_bar([facts_of(faulty)])
+    assert below.reasons == ("errors: filter_ignored",)
