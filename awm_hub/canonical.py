@@ -51,7 +51,7 @@ def from_json(text: str, what: str = "JSON") -> Any:
     if depth(text) > MAX_JSON_DEPTH:
         raise LimitError(f"{what} is nested deeper than {MAX_JSON_DEPTH}")
     try:
-        return _decoder.decode(text)
+        return STRICT_DECODER.decode(text)
     except ValueError as error:
         raise RecordError(f"{what} is not valid JSON: {error}") from error
 
@@ -88,4 +88,5 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=unique_pairs)
+STRICT_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=unique_pairs)
+"""Refuses NaN, infinities and repeated keys with a ValueError; it has no limits."""

@@ -11,9 +11,9 @@ from typing import Any
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction marks, overrides and isolates
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # direction marks, overrides and isolates, invisible signs
     "\u2028\u2029\ufeff\ufff9-\ufffb"  # line ends that are none, invisible marks
-    "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, invisible tags
+    "\ud800-\udfff\U000e0000-\U000e0fff]"  # lone surrogates, invisible tags and variation selectors
 )
 
 

@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from awm_hub.canonical import to_json
+from awm_hub.canonical import MAX_JSON_DEPTH, STRICT_DECODER, depth, to_json
 from awm_hub.environment import Environment
+from awm_hub.errors import LimitError, RecordError
 
 RESULT_TYPES = ("ok", "invalid_call", "refused", "fault")
 TERMINATIONS = (
     "answered", "max_turns", "format_error", "environment_fault", "context_full", "endpoint_error", "stopped",
 )  # fmt: skip
+
+MAX_TRAJECTORY_BYTES = 256 * 2**20
+"""The largest database image, zlib's worst case and base64 in a delta, with room for the steps."""
+_MAX_DEPTH = MAX_JSON_DEPTH + 8
+"""A result may be nested as deeply as a record allows; a trajectory's fields lie around it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,3 +311,36 @@ class Trajectory:
                 "environment": environment,
             }
         )
+
+
+def decoded(data: bytes | str, what: str) -> dict[str, Any]:
+    """The JSON object of an untrusted text.
+
+    Raises:
+        LimitError: it is too long or nested too deeply.
+        RecordError: it is no JSON object.
+    """
+    if len(data) > MAX_TRAJECTORY_BYTES:
+        raise LimitError(f"{what} is longer than {MAX_TRAJECTORY_BYTES} bytes")
+    try:
+        text = data if isinstance(data, str) else data.decode()
+        if depth(text) > _MAX_DEPTH:
+            raise LimitError(f"{what} is nested deeper than {_MAX_DEPTH}")
+        found = STRICT_DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{what} is not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RecordError(f"{what} is no JSON object")
+    return found
+
+
+def trajectory_from(found: Mapping[str, Any], what: str) -> Trajectory:
+    """A trajectory from its untrusted JSON form.
+
+    Raises:
+        RecordError: it is no trajectory.
+    """
+    try:
+        return Trajectory.from_dict(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordError(f"{what} is no trajectory: {type(error).__name__} {error}") from error

@@ -8,9 +8,9 @@
     uv run smolagents_agent.py public_library_1 --base-url http://127.0.0.1:8000/v1 --model my-model -o attempt.json
 
 The first line asks a Hugging Face inference provider, the second any OpenAI-compatible endpoint (vLLM, llama.cpp, …).
-Without a task, the environment's first is attempted. The key comes from AWM_HUB_API_KEY, or HF_TOKEN for the provider,
-or the login of `hf auth login`. In a dataset's repo this file takes the dataset it lies in, elsewhere the bundled one,
-or the one that --dataset names.
+Without a task, the environment's first is attempted. The key of an endpoint is AWM_HUB_API_KEY; a provider gets
+HF_TOKEN or the login of `hf auth login`. In a dataset's repo this file takes the dataset it lies in, elsewhere the
+bundled one, or the one that --dataset names.
 
 The agent calls tools (ToolCallingAgent). With --code it writes Python instead (CodeAgent), which smolagents runs in an
 interpreter that is no sandbox, on this machine: do that with environments whose texts you trust.
@@ -20,7 +20,6 @@ Exit code: 0 completed, 1 not completed, above that an error.
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from huggingface_hub import InferenceClient
 from smolagents import CodeAgent, InferenceClientModel, ToolCallingAgent
 
 import awm_hub as awm
+from awm_hub.inference import key_for
 from awm_hub.integrations.smolagents import run_agent
 
 HERE = Path(__file__).resolve().parent.parent
@@ -67,7 +67,7 @@ def save(trajectory: awm.Trajectory, path: Path | None) -> None:
 
 def model(arguments: argparse.Namespace) -> InferenceClientModel:
     """The model behind the endpoint, or at a provider; both through the Hub's own client."""
-    key = os.environ.get("AWM_HUB_API_KEY")
+    key = key_for(arguments.base_url)
     if arguments.base_url:
         # with a key of its own, so that the Hub's token is not sent to another server
         client = InferenceClient(base_url=arguments.base_url, api_key=key or "none", timeout=arguments.timeout)

@@ -19,7 +19,7 @@ from awm_hub.trajectory import ToolResult
 Row = Mapping[str, Any]
 _LIMIT = re.compile(r"^(limit|max_results|page_size|per_page|top_n)$")
 _SEARCH = re.compile(r"^(query|q|text|search|term|keyword)s?$")
-_RANGE = re.compile(r"(?<![\d-])(\d+) to (\d+)(?![\d-])")
+_RANGE = re.compile(r"(?<![\d-])(\d{1,9}) to (\d{1,9})(?![\d-])")
 _MOST = (1000, 200, 100, 50, 20)
 EARLIEST, LATEST = "2000-01-01", "2099-12-31"
 
@@ -60,7 +60,8 @@ class Asker:
     @property
     def limit(self) -> str | None:
         """The parameter that limits the number of rows."""
-        return next((name for name in self.properties if _LIMIT.match(name)), None)
+        known = self.properties.items()
+        return next((name for name, schema in known if _LIMIT.match(name) and plain_type(schema) == "integer"), None)
 
 
 def rows_of(result: ToolResult) -> list[Row] | None:

@@ -20,6 +20,8 @@ _OLD = re.compile(r"(_id|_on|_at|date|day)$")
 """Names of texts that are taken from the seed even where new ones are wanted."""
 _AHEAD = re.compile(r"\btoday or later\b|\bnot in the past\b|\bfrom today\b", re.IGNORECASE)
 _MAX_DEPTH = 12
+LONGEST = 10_000
+"""Characters of a made text: schemas and refusals are hostile, and the text is made outside the seal."""
 _FURTHER_ROWS = 40
 
 
@@ -182,7 +184,7 @@ class Filling:
             return day
         least, most = schema.get("minLength", 0), schema.get("maxLength", 1000)
         text = f"new {self.row}" if self.is_fresh else f"text {self.row}"
-        return text.ljust(least, "x")[:most] if isinstance(least, int) and isinstance(most, int) else text
+        return text.ljust(min(least, LONGEST), "x")[:most] if isinstance(least, int) and isinstance(most, int) else text
 
 
 def _alternatives(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

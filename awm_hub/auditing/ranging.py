@@ -13,16 +13,16 @@ from typing import Any
 from awm_hub import aio
 from awm_hub.auditing.asking import is_day, plain_type, stated_range
 from awm_hub.auditing.case import Case, Probe
-from awm_hub.auditing.examples import properties_of
+from awm_hub.auditing.examples import LONGEST, properties_of
 from awm_hub.environment import ToolSpec
 from awm_hub.trajectory import ToolResult
 
 _NOT_FUTURE = re.compile(r"\bnot in the future\b|\btoday or earlier\b", re.IGNORECASE)
 _NOT_PAST = re.compile(r"\bnot in the past\b|\btoday or later\b", re.IGNORECASE)
 _REFUSALS = {
-    "characters": re.compile(r"\b(\d+) to (\d+) characters"),
+    "characters": re.compile(r"\b(\d{1,9}) to (\d{1,9}) characters"),
     "years": re.compile(r"\bYYYY\S* between (\d{4}) and (\d{4})\b"),
-    "numbers": re.compile(r"\bmust be between (\d+) and (\d+)\b"),
+    "numbers": re.compile(r"\bmust be between (\d{1,9}) and (\d{1,9})\b"),
 }
 _EDGES: dict[str, Callable[[int], Any]] = {
     "characters": lambda number: "x" * number,
@@ -74,6 +74,8 @@ async def _check_refusal(case: Case, instance: aio.Instance, refused: Probe) -> 
     if stated is None or name is None or is_text == (stated[0] == "numbers"):
         return
     what, least, most = stated
+    if what == "characters" and most > LONGEST:
+        return
     for number, is_within in ((least, True), (most, True), (least - 1, False), (most + 1, False)):
         if what != "numbers" and number < 1:  # an empty text may stand for none at all
             continue

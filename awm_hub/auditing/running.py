@@ -99,7 +99,7 @@ async def audit_async(
         async with asyncio.TaskGroup() as group:
             for name in subject.ids:
                 group.create_task(one(name))
-    except* AwmHubError as errors:
+    except* Exception as errors:  # naked again, as whoever called expects it
         raise _first(errors) from None
     return AuditReport(
         source=subject.source,
@@ -149,10 +149,11 @@ class _Audit:
                 self._kept.add(key, result)
             self.taken_over += is_kept
             self.done[name] = result.compared_with(self._before[name]) if name in self._before else result
-        except (SealError, RemoteError):
+        except (SealError, RemoteError, OSError):
             raise
-        except AwmHubError as error:
-            self.failed.append(Unaudited(id=name, type=type(error).__name__, message=error.message))
+        except Exception as error:  # the boundary of one row: whatever it holds, the others are audited
+            message = error.message if isinstance(error, AwmHubError) else f"{type(error).__name__}: {error}"
+            self.failed.append(Unaudited(id=name, type=type(error).__name__, message=message))
         self._tell(name, is_kept)
 
     def _tell(self, name: str, is_kept: bool) -> None:

@@ -111,16 +111,19 @@ async def measure_judge(
     Args:
         judge: What `awm_hub.judge` takes.
         attempts: What to judge.
-        repeats: Judgements of each attempt. The votes of an `LlmJudge` count as repeats by themselves.
+        repeats: Judgements of each attempt by a judge of code. A model's are its votes: a repeated question would be
+            answered by what it said before.
         concurrency: Attempts judged at a time.
         unsettled: To be reported: attempts that were left out.
         on_judged: Called after each attempt, with None where it could not be judged.
 
     Raises:
-        UsageError: there is nothing to judge, or `repeats` or `concurrency` is below one.
+        UsageError: there is nothing to judge, `repeats` or `concurrency` is below one, or a model is to repeat itself.
     """
     if not attempts or repeats < 1 or concurrency < 1:
         raise UsageError("there is nothing to judge", next_step="choose tasks with solutions, and one repeat at least")
+    if repeats > 1 and not isinstance(judge, str):
+        raise UsageError(f"{judge.name} keeps its opinions, and would repeat them", next_step="give it more votes")
     room = asyncio.Semaphore(concurrency)
 
     async def judged(attempt: Labelled) -> list[Verdict] | str:
@@ -147,8 +150,10 @@ def _report(
     unsettled: int,
 ) -> JudgeQuality:
     firsts = [(attempt, verdicts[0]) for attempt, verdicts in pairs]
-    ratings = [_votes(verdicts) for _, verdicts in pairs]
-    same_reward = pairwise_agreement([_rewards(a, v) for a, v in pairs])
+    # nobody votes on an attempt whose environment failed
+    voted = [(a, verdicts) for a, verdicts in pairs if len(_votes(verdicts)) > 1]
+    ratings = [_votes(verdicts) for _, verdicts in voted]
+    same_reward = pairwise_agreement([_rewards(a, verdicts) for a, verdicts in voted])
     return JudgeQuality(
         judge=judge,
         attempts=len(pairs),

@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,9 +81,9 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
     except KeyboardInterrupt:
         step = "repeat the command: what is finished is kept"
         return Failure(type="Interrupted", message="interrupted", next=step, exit_code=130)
-    written = write_quality(report) if arguments.write_quality else ()
     if arguments.out:
         _write(Path(arguments.out), report)
+    written = write_quality(report) if arguments.write_quality else ()
     for line in _lines(report, written, arguments, console):
         console.say(line)
     has_failed = arguments.fail_on != "never" and report.reaches(arguments.fail_on)
@@ -95,9 +94,11 @@ def _check_places(arguments: argparse.Namespace) -> None:
     """Refuse what could not be written in the end, before the work."""
     if arguments.out and Path(arguments.out).is_dir():
         raise UsageError(f"{arguments.out} is a folder", next_step="-o names a file")
-    if arguments.write_quality and arguments.source and not Path(arguments.source).exists():
+    if arguments.out and not Path(arguments.out).absolute().parent.is_dir():
+        raise UsageError(f"there is no folder for {arguments.out}", next_step="make it, or name another file")
+    if arguments.write_quality and not (arguments.source and Path(arguments.source).exists()):
         step = "audit a local folder and push it, or leave out --write-quality"
-        raise UsageError(f"{arguments.source} cannot be written to", next_step=step)
+        raise UsageError(f"{arguments.source or 'the bundled set'} cannot be written to", next_step=step)
 
 
 class _Narrator:
@@ -182,5 +183,4 @@ def _told(finding: "Finding", console: Console) -> Iterator[str]:
 def _next(report: "AuditReport", arguments: argparse.Namespace) -> str:
     if arguments.out:
         return f"the whole report: {clean_line(arguments.out)}"
-    words = ["awm-hub audit", *([shlex.quote(arguments.source)] if arguments.source else []), "-o REPORT"]
-    return f"next: {clean_line(' '.join(words))}; the rules are explained in docs/audit.md"
+    return "next: the same with -o REPORT writes the whole report; the rules are explained in docs/audit.md"

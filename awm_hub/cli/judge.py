@@ -111,6 +111,8 @@ class _Judging:
         """Judge each; what fails for one does not stop the others."""
         import asyncio
 
+        from awm_hub.rollouts import write_trajectories
+
         room = asyncio.Semaphore(self._arguments.concurrency)
         names = list(self._stored.rollouts)
         await asyncio.gather(*(self._one(room, name, position, len(names)) for position, name in enumerate(names, 1)))
@@ -118,7 +120,7 @@ class _Judging:
             error = next(iter(self._unjudged.values()))
             raise error.__cause__ if isinstance(error.__cause__, RemoteError) else error
         if self._arguments.out:
-            self._stored.write(self._stored.rollouts.values(), self._arguments.out)
+            write_trajectories(self._stored.rollouts.values(), self._arguments.out)
 
     async def _one(self, room: "asyncio.Semaphore", name: str, position: int, total: int) -> None:
         from awm_hub.judging import judge_async

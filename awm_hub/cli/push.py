@@ -80,7 +80,7 @@ def _lines(report: "PushReport", arguments: argparse.Namespace, console: Console
     if report.is_dry_run:
         megabytes = report.sent_bytes / 2**20
         yield f"{counted(len(report.sent), 'file')} to send ({megabytes:.1f} MB), {len(report.deleted)} to delete"
-        yield "next: the same without --dry-run"
+        yield "next: the same without --dry-run" + (" and with --remove" if report.changes.removed else "")
         return
     if report.sent or report.deleted:
         yield f"{counted(report.environments, 'environment')} in commit {report.commit}"
@@ -109,5 +109,11 @@ def _below_lines(report: "PushReport", arguments: argparse.Namespace, console: C
     yield from table([("id", "why"), *shown])
     if len(report.below) > _SHOWN:
         yield f"… {len(report.below) - _SHOWN} more; --json has all"
-    out = clean_line(shlex.quote(arguments.out))
-    yield f"next: awm-hub audit {out} --write-quality, mend what it finds; or push with --bar none"
+    from awm_hub.publishing.bar import UNLICENSED
+
+    reasons = {reason for one in report.below for reason in one.reasons}
+    if UNLICENSED in reasons:
+        yield "next: state the licence (`awm-hub import --license`), or push with --private"
+    if reasons - {UNLICENSED}:
+        out = clean_line(shlex.quote(arguments.out))
+        yield f"next: awm-hub audit {out} --write-quality, mend what it finds; or push with --bar none"

@@ -290,7 +290,7 @@ def _lines(report: RolloutReport, metrics: "Metrics", console: Console) -> Itera
     overall = metrics.overall
     yield ""
     yield "outcomes: " + ", ".join(f"{n} {name}" for name, n in overall.outcomes.items())
-    yield "ended by: " + ", ".join(f"{n} {name}" for name, n in overall.terminations.items())
+    yield "ended by: " + clean_line(", ".join(f"{n} {name}" for name, n in overall.terminations.items()))
     for what, counts in (("failed calls", overall.tool_errors), ("broken rules", overall.format_errors)):
         if counts:
             yield f"{what}: " + clean_line(", ".join(f"{n} {name}" for name, n in counts.items()))

@@ -2,15 +2,13 @@
 
 import contextlib
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from awm_hub.rollouts import Rollout
-    from awm_hub.trajectory import Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +25,6 @@ class Stored:
     cache: Path | None = None
     """Where what a model says about them is kept."""
 
-    def write(self, rollouts: "Iterable[Rollout]", out: str) -> None:
-        """Write rollouts as a new dataset.
-
-        Raises:
-            UsageError: `out` holds something other than trajectories.
-        """
-        from awm_hub.rollouts.dataset import write_trajectories
-
-        write_trajectories(rollouts, out)
-
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Stored]:
@@ -48,9 +36,9 @@ def opened(path: Path) -> Iterator[Stored]:
         RecordError: a file is no trajectory.
     """
     from awm_hub.rollouts import Rollout, open_run
-    from awm_hub.rollouts.dataset import read_trajectories, write_trajectories
-    from awm_hub.rollouts.reading import decoded
+    from awm_hub.rollouts.dataset import read_rollouts, write_trajectories
     from awm_hub.rollouts.store import alone
+    from awm_hub.trajectory import decoded
 
     if path.is_dir() and ((path / "run.json").exists() or not (path / "trajectories").is_dir()):
         run = open_run(path)
@@ -69,19 +57,8 @@ def opened(path: Path) -> Iterator[Stored]:
         yield Stored(rollouts=rollouts, keep=rollouts.__setitem__, written=str(path))
         _replace(path, rollouts[path.stem])
     else:
-        rollouts = {rollout.id: rollout for rollout in _numbered(read_trajectories(path))}
+        rollouts = {rollout.id: rollout for rollout in read_rollouts(path)}
         yield Stored(rollouts=rollouts, keep=rollouts.__setitem__, written=None)
-
-
-def _numbered(trajectories: "Iterable[Trajectory]") -> "Iterator[Rollout]":
-    """Rollouts with the ids that a run gives them."""
-    from awm_hub.rollouts import Rollout
-
-    counts: Counter[str] = Counter()
-    for trajectory in trajectories:
-        task = str(trajectory.task_id or trajectory.environment_id).replace("/", "__")
-        yield Rollout(id=f"{task}__{counts[task]}", number=counts[task], trajectory=trajectory)
-        counts[task] += 1
 
 
 def _replace(path: Path, rollout: "Rollout") -> None:

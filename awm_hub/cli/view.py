@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     from awm_hub.viewing import opened
 
     source = opened(Path(arguments.path))
-    view = _View(arguments, console)
+    view = _View(arguments, console, source)
     if arguments.rollout is not None:
         return view.one(arguments.rollout, source.one(arguments.rollout))
     if len(source.rollouts) == 1 and not Path(arguments.path).is_dir():
@@ -85,9 +85,9 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
 class _View:
     """One run of the verb."""
 
-    def __init__(self, arguments: argparse.Namespace, console: Console) -> None:
+    def __init__(self, arguments: argparse.Namespace, console: Console, source: "Source") -> None:
         self._arguments, self._console = arguments, console
-        self._environment = _environments(arguments)
+        self._environment = _environments(*_dataset(arguments, source))
 
     def one(self, name: str, rollout: "Rollout") -> Finished:
         """Show one rollout, or write its page."""
@@ -173,11 +173,17 @@ class _View:
         self._console.say(f"wrote {clean_line(path)}")
 
 
-def _environments(arguments: argparse.Namespace) -> "Callable[[Trajectory], Environment | None]":
-    """Finds the environment of a trajectory in the dataset that was named, None where it has another version."""
+def _dataset(arguments: argparse.Namespace, source: "Source") -> tuple[str | None, str | None]:
+    """The dataset that was named, or the one that a run came from while it is here: nothing is fetched unasked."""
+    is_here = not arguments.dataset and source.dataset is not None and Path(source.dataset).exists()
+    return (source.dataset, source.revision) if is_here else (arguments.dataset, arguments.revision)
+
+
+def _environments(dataset: str | None, revision: str | None) -> "Callable[[Trajectory], Environment | None]":
+    """Finds the environment of a trajectory in a dataset, None where it has another version."""
     from awm_hub.hub import load
 
-    environments = load(arguments.dataset, revision=arguments.revision)
+    environments = load(dataset, revision=revision)
 
     def find(trajectory: "Trajectory") -> "Environment | None":
         if trajectory.environment_id not in environments:

@@ -176,7 +176,7 @@ def training_subset(
     left_out: Counter[str] = Counter()
     candidates = sorted(_candidates(environments, requires, seed, left_out), key=lambda c: _rank(seed, c.entry.id))
     if not candidates:
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.most_common())
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in (+left_out).most_common())
         raise DataError(f"{environments.source} has no sound task ({reasons})", next_step="`awm-hub audit` it first")
     chosen = candidates[:environments_count]
     tasks = _taken(chosen, tasks_count)
@@ -191,7 +191,7 @@ def training_subset(
         ),
         sound_environments=len(candidates),
         sound_tasks=sum(len(c.tasks) for c in candidates),
-        left_out=dict(sorted(left_out.items())),
+        left_out=dict(sorted((+left_out).items())),
     )
 
 

@@ -5,9 +5,9 @@ OpenAI-compatible server and Hugging Face's providers. It knows chat messages an
 policies (`awm_hub.policy`) and judges (`awm_hub.judging`) stand on it.
 """
 
-from awm_hub.inference.endpoint import KEY_VARIABLE, Endpoint
+from awm_hub.inference.endpoint import KEY_VARIABLE, Endpoint, key_for
 from awm_hub.inference.replies import Reply, ToolCallText
 from awm_hub.inference.sampling import Sampling
 from awm_hub.inference.usage import Price, Usage
 
-__all__ = ["KEY_VARIABLE", "Endpoint", "Price", "Reply", "Sampling", "ToolCallText", "Usage"]
+__all__ = ["KEY_VARIABLE", "Endpoint", "Price", "Reply", "Sampling", "ToolCallText", "Usage", "key_for"]

@@ -1,7 +1,7 @@
 """Opinions kept by the content that they were formed on, in memory and, if asked, in a folder.
 
-The key is a hash of everything that a request says but for its boundary; equal attempts cost one request, and judging a
-stored run again costs none.
+The key is a hash of everything that a request says but for its boundary. Once an opinion is kept, an equal attempt
+costs no request, and neither does judging a stored run again.
 """
 
 import json

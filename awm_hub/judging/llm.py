@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,12 +93,16 @@ class LlmJudge:
         Raises:
             JudgeError: the endpoint failed, the model gave no verdict in the form asked for, or code cannot read the
                 ending.
+            UsageError: the provider does not know the model.
         """
         found = await examine(trajectory, environment=environment, with_decision=self.uses_decision)
         if trajectory.termination == "environment_fault":
-            reasoning = "the environment failed"
             return Verdict(
-                outcome=Outcome.ENVIRONMENT_ERROR, judge=self.name, reasoning=reasoning, evidence=found.evidence
+                outcome=Outcome.ENVIRONMENT_ERROR,
+                judge=self.name,
+                reasoning="the environment failed",
+                evidence=found.evidence,
+                usage=self._usage(()),
             )
         try:
             parts = parts_of(found, trajectory, max_chars=self.max_chars, shows_thoughts=self.shows_thoughts)
@@ -168,14 +173,17 @@ class LlmJudge:
         if vote.opinion.outcome is not outcome:
             ruled_out = vote.opinion.outcome
             reasoning = f"{found.ruled_out[ruled_out]}, which rules out {ruled_out}; the model had said: {reasoning}"
-        usage = {
+        usage = {**self._usage(votes), "agreement": counts[outcome] / len(votes)}
+        return Verdict(outcome=outcome, judge=self.name, reasoning=reasoning, evidence=found.evidence, usage=usage)
+
+    def _usage(self, votes: Sequence[_Vote]) -> dict[str, Any]:
+        """Who voted how, and what it cost."""
+        return {
             **sum((vote.usage for vote in votes), Usage()).to_dict(),
             "judge": self.describe(),
             "votes": [vote.to_dict() for vote in votes],
-            "agreement": counts[outcome] / len(votes),
             "kept": sum(vote.is_kept for vote in votes),
         }
-        return Verdict(outcome=outcome, judge=self.name, reasoning=reasoning, evidence=found.evidence, usage=usage)
 
 
 def _checked(vote: _Vote | BaseException) -> _Vote:

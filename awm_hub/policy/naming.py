@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from awm_hub.canonical import from_json
 from awm_hub.environment import Environment
-from awm_hub.errors import DataError, RecordError, UsageError
+from awm_hub.errors import DataError, UsageError
 from awm_hub.inference import Endpoint
 from awm_hub.policy.acting import Policy
 from awm_hub.policy.chat import ChatPolicy
 from awm_hub.policy.scripted import NoopPolicy, RandomPolicy, ReplayPolicy, SolutionPolicy
-from awm_hub.trajectory import Trajectory
+from awm_hub.trajectory import Trajectory, decoded, trajectory_from
 
 NAMES = ("solution", "noop", "random", "replay:FILE", "chat")
 
@@ -61,10 +60,8 @@ def read_trajectory(path: Path) -> Trajectory:
         DataError: the file cannot be read, or is no trajectory.
     """
     try:
-        return Trajectory.from_dict(from_json(path.read_text(encoding="utf-8"), str(path)))
+        return trajectory_from(decoded(path.read_bytes(), str(path)), str(path))
     except OSError as error:
         raise DataError(
             f"{path} cannot be read: {error.strerror}", next_step="give a trajectory's JSON file"
         ) from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RecordError(f"{path} is no trajectory", next_step="`awm-hub rollout` writes them") from error

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from awm_hub.canonical import MAX_JSON_BYTES, MAX_JSON_DEPTH, depth, from_json, to_json, unique_pairs
+from awm_hub.canonical import MAX_JSON_BYTES, MAX_JSON_DEPTH, STRICT_DECODER, depth, from_json, to_json
 from awm_hub.errors import RecordError
 from awm_hub.inference.replies import escaped
 from awm_hub.policy.acting import Action, Call
@@ -122,7 +122,7 @@ def _value_at(said: str, start: int) -> tuple[Any, int, str | None]:
     while start < len(said) and said[start].isspace():
         start += 1
     try:
-        value, end = _decoder.raw_decode(said, start)
+        value, end = STRICT_DECODER.raw_decode(said, start)
     except ValueError as error:
         return None, start, f"the call is no well-formed JSON: {error}"
     return value, end, None
@@ -184,10 +184,3 @@ def _objects(text: str) -> list[dict[str, Any]]:
         return []
     items = value if isinstance(value, list) else [value]
     return items if all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items) else []
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
-
-
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=unique_pairs)

@@ -124,6 +124,8 @@ def _reading(reply: Reply, naming: Naming, *, is_text: bool) -> tuple[str | None
         arguments, complaint = read_arguments(call.arguments) if call.arguments.strip() else ({}, None)
         found.calls.append(Call(tool=call.name, arguments=arguments))
         found.complaints += [] if complaint is None else [complaint]
+    if is_text and len(found.calls) > 1:
+        found.complaints.append(f"a message makes one call, this one makes {len(found.calls)}")
     return thought, found
 
 

@@ -16,6 +16,7 @@ BARS = ("default", "sound", "audited", "none")
 the present content; `none`: any environment; `default`: `audited` for imported rows and `sound` for others."""
 MUTANTS_REJECTED = 0.95
 """Share of an environment's mutants that have to be rejected, as the audit's goal says."""
+UNLICENSED = "its licence is unknown"
 _MUST_BE_ZERO = ("schema_errors", "seed_errors", "foreign_key_violations", "tool_faults")
 _MUST_BE_EMPTY = ("dropped_tools", "false_effects", "errors")
 _OF_TASKS = ("noop_rejected", "seed_unsatisfied", "solution_passes")
@@ -37,7 +38,7 @@ def below_bar(facts: Iterable[EnvironmentFacts], bar: str = "default") -> tuple[
 
 def without_license(facts: Iterable[EnvironmentFacts]) -> tuple[BelowBar, ...]:
     """The environments of which it is not known whether they may be published."""
-    reason = ("its licence is unknown",)
+    reason = (UNLICENSED,)
     return tuple(
         BelowBar(id=e.id, reasons=reason) for e in facts if (e.provenance.license or "").strip().lower() == "unknown"
     )

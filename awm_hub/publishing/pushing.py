@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,6 @@ class PushReport:
     parent: str | None
     """The commit that was compared with; None for a new repo."""
     tag: str | None
-
-    @property
-    def is_pushed(self) -> bool:
-        """Whether the Hub now holds this content."""
-        return self.commit is not None and not self.is_dry_run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +128,7 @@ def _plan(folder: Path, hub: HubDataset, bar: str, is_private: bool, tag: str | 
     check_folder(folder, environments)
     facts = tuple(_facts(environments, tell))
     card = build_card(facts, hub.repo_id)
-    below = (*below_bar(facts, bar), *(() if is_private else without_license(facts)))
+    below = _together((*below_bar(facts, bar), *(() if is_private else without_license(facts))))
     state = hub.state()
     _check_state(hub.repo_id, state, is_private)
     files = compare_files(content(folder, card), state.files)
@@ -142,6 +137,14 @@ def _plan(folder: Path, hub: HubDataset, bar: str, is_private: bool, tag: str | 
     changes = compare(_published(hub.repo_id, state), after)
     tell({"event": "compared", "commit": state.commit, "changes": changes.told, "files": len(files.sent)})
     return _Plan(facts=facts, card=card, state=state, below=below, changes=changes, files=files)
+
+
+def _together(found: Iterable[BelowBar]) -> tuple[BelowBar, ...]:
+    """Each environment once, with all its reasons."""
+    reasons: dict[str, tuple[str, ...]] = {}
+    for one in found:
+        reasons[one.id] = (*reasons.get(one.id, ()), *one.reasons)
+    return tuple(BelowBar(id=name, reasons=told) for name, told in reasons.items())
 
 
 def _facts(environments: Environments, tell: Progress) -> Iterator[EnvironmentFacts]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from awm_hub.environment import Environment, Task
 from awm_hub.errors import ContextFullError, RemoteError, SandboxError, UsageError
+from awm_hub.inference import Usage
 from awm_hub.policy import rules
 from awm_hub.policy.acting import Action, Call, Policy, Turn, View, Violation
 from awm_hub.rollouts import recording
@@ -67,7 +68,8 @@ async def attempt_of(instance: Instance, policy: Policy, *, max_turns: int) -> t
     course = _Course(instance=instance, policy=policy, view=view, first_step=len(instance.steps))
     while course.termination is None:
         await _take_turn(course)
-        if course.termination is None and len(course.view.turns) >= max_turns:
+        is_out_of_turns = course.termination is None and len(course.view.turns) >= max_turns
+        if is_out_of_turns and not _is_stopped_by(rules.check_ending(course.view), course):
             course.termination = "max_turns"
     return await _record(course, time.perf_counter() - started), course.error
 
@@ -245,18 +247,5 @@ def _told_steps(steps: tuple[Step, ...], course: _Course) -> tuple[Step, ...]:
 
 def _usage(turns: tuple[Turn, ...], seconds: float) -> dict[str, Any]:
     """Tokens, cost and time of a rollout; null where no action knew."""
-    spent = [turn.action.usage for turn in turns]
-    return {
-        "turns": len(turns),
-        "prompt_tokens": _sum(u.prompt_tokens for u in spent),
-        "completion_tokens": _sum(u.completion_tokens for u in spent),
-        "cost_usd": _sum(u.cost_usd for u in spent),
-        "requests": sum(u.requests for u in spent),
-        "policy_seconds": sum(u.seconds for u in spent),
-        "seconds": seconds,
-    }
-
-
-def _sum(values: Any) -> Any:
-    known = [v for v in values if v is not None]
-    return sum(known) if known else None
+    spent = sum((turn.action.usage for turn in turns), Usage()).to_dict()
+    return {"turns": len(turns), "policy_seconds": spent.pop("seconds"), **spent, "seconds": seconds}

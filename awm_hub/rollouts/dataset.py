@@ -7,7 +7,9 @@ canonical JSON, from which `read_trajectories` makes trajectories again. Splits 
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,9 @@ from awm_hub import schema
 from awm_hub.canonical import to_json
 from awm_hub.environment import split_of
 from awm_hub.errors import DataError, RecordError, UsageError
-from awm_hub.rollouts.reading import decoded, trajectory_from
 from awm_hub.rollouts.store import Rollout, open_run
 from awm_hub.schema import TRAJECTORIES
-from awm_hub.trajectory import Trajectory
+from awm_hub.trajectory import Trajectory, decoded, trajectory_from
 
 CONFIG = "trajectories"
 _OWN_ENTRIES = ("README.md", CONFIG)
@@ -66,7 +67,20 @@ def write_trajectories(rollouts: Iterable[Rollout], out: str | os.PathLike[str])
 
 
 def read_trajectories(source: str | os.PathLike[str]) -> Iterator[Trajectory]:
-    """Trajectories from a run's directory, a dataset folder, a Parquet file, or one trajectory's JSON file.
+    """The trajectories of what `read_rollouts` reads.
+
+    Raises:
+        DataError: there is nothing of that kind.
+        RecordError: a row or a file is no trajectory.
+    """
+    return (rollout.trajectory for rollout in read_rollouts(source))
+
+
+def read_rollouts(source: str | os.PathLike[str]) -> Iterator[Rollout]:
+    """Rollouts of a run's directory, a dataset folder, a Parquet file, or one trajectory's JSON file.
+
+    They have the ids that they were stored under; one that comes again, since files of several runs lie together, is
+    numbered.
 
     Raises:
         DataError: there is nothing of that kind.
@@ -74,13 +88,13 @@ def read_trajectories(source: str | os.PathLike[str]) -> Iterator[Trajectory]:
     """
     path = Path(source)
     if (path / "run.json").is_file():
-        return (rollout.trajectory for rollout in open_run(path).values())
+        return iter(open_run(path).values())
     if (path / CONFIG).is_dir():
         return _rows_of(sorted((path / CONFIG).glob("*.parquet")))
     if path.suffix == ".parquet" and path.is_file():
         return _rows_of([path])
     if path.is_file():
-        return iter([trajectory_from(decoded(path.read_bytes(), str(path)), str(path))])
+        return iter([Rollout.from_dict(decoded(path.read_bytes(), str(path)), path.stem)])
     step = "name a run's directory, a dataset of trajectories, a Parquet file or a trajectory's JSON file"
     raise DataError(f"{path} holds no trajectories", next_step=step)
 
@@ -163,13 +177,19 @@ def _front_matter(splits: Iterable[str]) -> str:
     return "\n".join([*lines, "tags:", "- agent", "- tool-use", "- trajectories", "---", "", ""])
 
 
-def _rows_of(paths: Iterable[Path]) -> Iterator[Trajectory]:
+def _rows_of(paths: Iterable[Path]) -> Iterator[Rollout]:
+    seen: Counter[str] = Counter()
     for path in paths:
         try:
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=1, columns=["trajectory"]):
-                    text = batch.column(0)[0].as_py()
+                for batch in file.iter_batches(batch_size=1, columns=["id", "trajectory"]):
+                    (row,) = batch.to_pylist()
+                    text = row["trajectory"]
                     found = decoded(text if isinstance(text, str) else "", path.name)
-                    yield trajectory_from(found, path.name)
+                    stored = Rollout(
+                        id=str(row.get("id") or path.stem), number=0, trajectory=trajectory_from(found, path.name)
+                    )
+                    seen[stored.id] += 1
+                    yield stored if seen[stored.id] == 1 else replace(stored, id=f"{stored.id}__{seen[stored.id]}")
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RecordError(f"{path} is no Parquet of trajectories: {error}") from error

@@ -1,6 +1,7 @@
 """Whether a run may be gone on with: by the same plan and the same policy, from wherever these are found.
 
-Paths, revisions and hosts may differ, since directories and servers move. Everything else decides results. What
+Paths, revisions and hosts may differ, since directories and servers move. Plan, policy and the judge's name may not; a
+judge's own settings and the limits of calls are not compared. What
 differs is named piece by piece, because two descriptions side by side tell nobody which word of them it is.
 """
 

@@ -16,7 +16,7 @@ from typing import Any
 from awm_hub.environment import Environment
 from awm_hub.errors import DataError, LoadError, RecordError, RemoteError, UsageError, WorkerError
 from awm_hub.judging import Judge
-from awm_hub.policy import ChatPolicy, Policy, policy_from
+from awm_hub.policy import ChatPolicy, Policy, ReplayPolicy, policy_from
 from awm_hub.rollouts.attempts import MAX_TURNS, attempt_of, unlaunched
 from awm_hub.rollouts.dataset import write_trajectories
 from awm_hub.rollouts.plans import Plan, Slot, as_mapping, place_of, planned
@@ -132,7 +132,7 @@ async def rollout_async(
     if isinstance(policy, ChatPolicy):
         policy.endpoint.check_key()
     tasks = [tasks] if isinstance(tasks, str) else tasks
-    replayed = getattr(policy, "trajectory", None)
+    replayed = policy.trajectory if isinstance(policy, ReplayPolicy) else None
     settings = options or _options_of(replayed)
     plan = _plan(found, tasks, replayed, rollouts_per_task=rollouts_per_task, seed=seed, max_turns=max_turns)
     plan = replace(plan, judge=judge_name(judge), options=settings.to_dict())
@@ -189,6 +189,8 @@ class _Running:
     """Whether there is an attempt that the policy did not fail itself."""
     policy_error: Exception | None = None
     """The last that the policy raised."""
+    _unjudged: dict[str, Rollout] = field(default_factory=dict)
+    """Stored attempts that still want a verdict."""
     broken: dict[str, Path] = field(default_factory=dict)
     """Attempts whose files were damaged, and where these are kept."""
 
@@ -208,13 +210,17 @@ class _Running:
             raise _first_of(errors) from None
 
     def _to_do(self) -> Iterator[Slot]:
-        """Attempts that are not stored, and those that the policy or its endpoint failed."""
+        """Attempts that are not stored, those that the policy or its endpoint failed, and those without a verdict."""
         for slot in self.run.plan.slots():
             stored = self._stored(slot)
             if stored is None or stored.is_cut_short:
                 yield slot
+                continue
+            self.has_worked = True
+            if self.judge is not None and stored.verdict is None:
+                self._unjudged[slot.id] = stored
+                yield slot
             else:
-                self.has_worked = True
                 self._count(stored)
 
     def check_policy_worked(self) -> None:
@@ -247,8 +253,11 @@ class _Running:
     async def _work(self, queue: Iterator[Slot]) -> None:
         for slot in queue:
             environment = self.environments[slot.environment_id]
-            trajectory = await self._attempted(slot, environment)
-            done = Rollout(id=slot.id, number=slot.number, trajectory=trajectory)
+            done = self._unjudged.pop(slot.id, None)
+            if done is None:
+                trajectory = await self._attempted(slot, environment)
+                done = Rollout(id=slot.id, number=slot.number, trajectory=trajectory)
+                self.run.keep(done)  # a judge may take minutes, and fail
             done = await with_verdict(done, environment=environment, judge=self.judge)
             self.run.keep(done)
             self._tell(done)
@@ -325,7 +334,7 @@ def _plan(
     source, revision = place_of(environments)
     if replayed is not None:
         environments, tasks = _replayed_place(environments, tasks, replayed)
-        numbers["max_turns"] = max(numbers["max_turns"], len(replayed.steps) + 1)
+        numbers["max_turns"] = max(numbers["max_turns"], 2)
     chosen = planned(environments, tasks)
     return Plan(
         environments=chosen,

@@ -2,7 +2,7 @@
 
     DIR/run.json            the plan and the policy
     DIR/rollouts/ID.json    one trajectory each, with `rollout` beside its fields; a damaged one as ID.json.broken
-    DIR/dataset/            the same as Parquet, where it was asked for
+    DIR/dataset/            the same as Parquet, once all attempts are made
 
 A file appears whole or not at all. Its JSON is a trajectory, so every program that reads trajectories reads it. `Run`
 reads a directory back, one trajectory at a time, and adds verdicts to them.
@@ -20,9 +20,8 @@ from awm_hub.canonical import to_json
 from awm_hub.errors import DataError, RecordError, UnknownNameError, UsageError
 from awm_hub.reward import Reward, hybrid_reward, turns_count
 from awm_hub.rollouts.plans import Plan, Slot
-from awm_hub.rollouts.reading import decoded, trajectory_from
 from awm_hub.rollouts.resuming import check_same
-from awm_hub.trajectory import Outcome, Trajectory, Verdict
+from awm_hub.trajectory import Outcome, Trajectory, Verdict, decoded, trajectory_from
 
 FORMAT_VERSION = 1
 

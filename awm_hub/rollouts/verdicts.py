@@ -30,4 +30,4 @@ async def with_verdict(rollout: Rollout, *, environment: Environment | None, jud
         told = {"judge": str(judge_name(judge)), "type": type(error).__name__, "message": recording.text(error)}
         return replace(rollout, judge_error=told)
     verdicts = (*rollout.trajectory.verdicts, verdict)
-    return replace(rollout, trajectory=replace(rollout.trajectory, verdicts=verdicts))
+    return replace(rollout, trajectory=replace(rollout.trajectory, verdicts=verdicts), judge_error=None)

@@ -6,6 +6,7 @@ module meets anything else. Whether a claim of the right type is true is another
 about its own results.
 """
 
+import math
 import re
 from typing import Any
 
@@ -101,7 +102,7 @@ def checked(operation: str, value: Any) -> Any:
 
 def _cut(answer: Any) -> Any:
     if isinstance(answer, dict):
-        answer = {"value": None, "code": None, **answer}
+        answer = {"value": None, "code": None, "image": None, **answer}
         for name, most in (("code", _MAX_KIND), ("message", _MAX_MESSAGE)):
             text = answer.get(name)
             if isinstance(text, str) and len(text) > most:
@@ -136,6 +137,8 @@ def is_call_answer(found: Any) -> bool:
         and isinstance(found.get("message"), str)
         and isinstance(found.get("changed"), bool)
         and isinstance(found.get("coerced"), list)
+        and all(isinstance(text, str) for text in found["coerced"])
         and isinstance(found.get("seconds"), float)
+        and math.isfinite(found["seconds"])
         and (found.get("image") is None or builds.is_image(found["image"]))
     )

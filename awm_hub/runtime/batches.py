@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
-from awm_hub.errors import WorkerError
+from awm_hub.errors import LimitError, SandboxError
 from awm_hub.runtime.instance import Call, Instance, as_text
 from awm_hub.runtime.processes import OperationError, unbroken
 from awm_hub.trajectory import ToolResult
@@ -88,7 +88,7 @@ async def _exchange(sent: Sequence[tuple[Item, str]]) -> list[Any] | None:
         answers = await sent[0][0].instance._residence.worker.request(
             "calls", timeout_s=limits.call_hard_s + _BATCH_S, calls=calls
         )
-    except (WorkerError, OperationError):
+    except (SandboxError, LimitError, OperationError):  # one by one, each of them has its own result
         return None
     return answers if isinstance(answers, list) and 0 < len(answers) <= len(sent) else None
 

@@ -1,4 +1,4 @@
-"""A live environment: a private database and the environment's code, behind ten verbs.
+"""A live environment: a private database and the environment's code, and the verbs to work with them.
 
 This is the async core; `awm_hub.launch` gives the same verbs synchronously. An instance survives the death of the
 process that hosts it: the failing call is a fault, and the instance is rebuilt from its last known state and the
@@ -14,9 +14,9 @@ from typing import Any, Self, TypeVar
 
 from awm_hub.canonical import from_json, to_json
 from awm_hub.environment import Task, ToolSpec
-from awm_hub.errors import EpisodeError, RecordError, SandboxError, UsageError, WorkerError
+from awm_hub.errors import EpisodeError, LimitError, RecordError, SandboxError, UsageError, WorkerError
 from awm_hub.runtime import answers, jobs, pages
-from awm_hub.runtime.processes import OperationError, Pending
+from awm_hub.runtime.processes import OperationError, Pending, unbroken
 from awm_hub.runtime.residence import Residence
 from awm_hub.runtime.states import Snapshot
 from awm_hub.runtime.workers import Hosting, Workers
@@ -106,6 +106,8 @@ class Instance:
 
         When the caller is cancelled, the work is taken up again in the background: it has to go on from where it was.
         """
+        if self._lock.locked():  # in a task of its own, a call keeps its place even when its caller is cancelled
+            return await unbroken(self._rest(work, is_mine=False))
         is_mine = False
         try:
             is_mine = await self._lock.acquire()
@@ -119,12 +121,12 @@ class Instance:
         self._lock.release()
         return done
 
-    async def _rest(self, work: Callable[[], Coroutine[Any, Any, Any]], is_mine: bool) -> None:
+    async def _rest(self, work: Callable[[], Coroutine[Any, Any, T]], is_mine: bool) -> T:
         """What is left of some work, in possession of the lock or not yet."""
         if not is_mine:
             await self._lock.acquire()
         try:
-            await work()
+            return await work()
         finally:
             self._lock.release()
 
@@ -281,6 +283,8 @@ class Instance:
             return call.text
         try:
             found = await self._answer_to(call, call.text)
+        except LimitError as error:
+            return ToolResult(type="invalid_call", code="invalid_arguments", message=error.message)
         except WorkerError as error:
             return replace(self._lost_call(error), seconds=time.perf_counter() - call.started)
         except OperationError as error:

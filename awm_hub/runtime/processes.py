@@ -1,8 +1,9 @@
 """Sandboxed processes as the host sees them: one zygote per host process, and the workers it forks.
 
-The host talks to a worker over one socket pair, a request at a time. A worker that dies, answers nonsense or overruns
-its deadline is killed and reported as a `WorkerError`; nothing ever waits without a limit. When the host ends, by
-whatever signal, its sockets close: the zygote ends, and the kernel ends the workers with it.
+The host talks to a worker over one socket pair; requests follow each other without waiting and are answered in
+order. A worker that dies, answers nonsense or overruns its deadline is killed and reported as a `WorkerError`; nothing
+ever waits without a limit. When the host ends, by whatever signal, its sockets close: the zygote ends, and the kernel
+ends the workers with it.
 """
 
 import asyncio

@@ -63,7 +63,8 @@ class Residence:
         """See that the current process holds the instance in its current state.
 
         Raises:
-            WorkerError: it is closed, or cannot be rebuilt and is closed now.
+            WorkerError: it is closed, cannot be rebuilt and is closed now, or no process could be started.
+            LoadError: the code does not load.
         """
         if self.is_closed:
             raise WorkerError(f"this instance is closed{self.defect}")

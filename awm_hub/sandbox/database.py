@@ -30,6 +30,8 @@ class InstanceConnection(sqlite3.Connection):
     is_trusted = True
     is_read_only = False
     is_bounded = False
+    has_lost_transaction = False
+    """Whether the last call's transaction was ended by its own statement: what it wrote after that stayed."""
     max_bytes = 0
 
     def close(self) -> None:

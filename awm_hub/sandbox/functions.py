@@ -5,6 +5,7 @@ returns and rolls back when it raises. A refusal or a fault leaves the database 
 """
 
 import inspect
+import sqlite3
 import sys
 import types
 from collections.abc import Callable
@@ -12,7 +13,8 @@ from typing import Any
 
 from awm_hub.sandbox import toolschema
 from awm_hub.sandbox.database import InstanceConnection
-from awm_hub.sandbox.results import Answer, encode, fault_from, refusal_from
+from awm_hub.sandbox.deadline import CallDeadline
+from awm_hub.sandbox.results import Answer, encode, fault, fault_from, refusal_from
 
 FILENAME = "<environment>"
 _BEGIN, _COMMIT, _ROLLBACK = (f"{word} -- runtime" for word in ("BEGIN", "COMMIT", "ROLLBACK"))
@@ -46,17 +48,21 @@ class FunctionsCode:
     def call(self, db: InstanceConnection, tool: str, arguments: dict[str, Any], max_bytes: int) -> Answer:
         """Run one tool in a transaction."""
         db.execute(_BEGIN)
-        text = None
+        db.has_lost_transaction = is_whole = False
         try:
             with db.untrusted():
                 value = self.tools[tool](db, **arguments)
             text = encode(value, max_bytes)
+            is_whole = db.in_transaction
             db.execute(_COMMIT)
             return Answer(type="ok", value=text)
         except BaseException as error:
-            if text is not None and not db.in_transaction:  # the alarm struck after the commit
+            db.has_lost_transaction = not db.in_transaction
+            if is_whole and db.has_lost_transaction:  # the alarm struck after the commit
                 return Answer(type="ok", value=text)
             answer = refusal_from(error, FILENAME) or fault_from(error, FILENAME)
+            if db.has_lost_transaction and not isinstance(error, sqlite3.IntegrityError | CallDeadline):
+                answer = fault("denied", "a conflict clause OR ROLLBACK ended the call's transaction")
             error.__traceback__ = None
         if db.in_transaction:
             db.execute(_ROLLBACK)

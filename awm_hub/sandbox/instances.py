@@ -176,7 +176,8 @@ class Hosting:
                 self._forget_last_write(instance)
         # a rollback takes back every change of a `functions` call; `fastapi` code may have committed before failing,
         # and a deadline may have struck on the way out
-        return moved and (answer.type == "ok" or self.interface == "fastapi" or answer.code == "deadline")
+        stays = self.interface == "fastapi" or answer.code == "deadline" or instance.db.has_lost_transaction
+        return moved and (answer.type == "ok" or stays)
 
     def _marks(self, db: InstanceConnection) -> tuple[int, ...]:
         """Differs from an earlier one if there may be changes."""

@@ -19,6 +19,7 @@ _SIZES: dict[str, tuple[type[str] | type[list[Any]], Callable[[Any, Any], bool]]
     "minLength": (str, operator.ge), "maxLength": (str, operator.le),
     "minItems": (list, operator.ge), "maxItems": (list, operator.le),
 }  # fmt: skip
+_OBJECT = ("properties", "required", "additionalProperties")
 
 
 class _Unusual(Exception):
@@ -63,12 +64,9 @@ def _keyword(name: str, wanted: Any, schema: dict[str, Any]) -> Test:
     if name == "items":
         item = _test(wanted)
         return lambda value: not isinstance(value, list) or all(map(item, value))
-    if name in ("properties", "required", "additionalProperties"):
+    if name in _OBJECT:
         return _object(schema) if name == next(k for k in schema if k in _OBJECT) else _anything
     raise _Unusual
-
-
-_OBJECT = ("properties", "required", "additionalProperties")
 
 
 def _object(schema: dict[str, Any]) -> Test:

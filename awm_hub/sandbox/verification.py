@@ -94,6 +94,9 @@ def run(request: dict[str, Any], clock: FrozenClock) -> str:
 
 def _serve_paths(images: dict[str, bytes]) -> None:
     """Fill the named databases, and let `sqlite3.connect` and `os.path` know their paths."""
+    global _run
+    _run += 1
+    _KEPT.clear()
     for name, image in images.items():
         source = _connect(":memory:")
         source.deserialize(image)
@@ -111,10 +114,12 @@ def _serve_paths(images: dict[str, bytes]) -> None:
 
 _KEPT: list[sqlite3.Connection] = []
 """A named in-memory database lives as long as one connection to it."""
+_run = 0
+"""Part of the names: a verifier may leave statements open on its databases, so the next one gets others."""
 
 
 def _uri(path: str, mode: str = "rw") -> str:
-    return f"file:{path}?vfs=memdb&mode={mode}"
+    return f"file:{path}-{_run}?vfs=memdb&mode={mode}"
 
 
 def _open(database: Any, *rest: Any, **options: Any) -> sqlite3.Connection:

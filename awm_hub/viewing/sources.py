@@ -1,15 +1,13 @@
 """Where rollouts are that can be viewed: a run, a folder of trajectories, one trajectory, or Parquet."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from awm_hub.errors import RecordError, UnknownNameError
 from awm_hub.rollouts import Rollout, open_run
-from awm_hub.rollouts.dataset import CONFIG, read_trajectories
-from awm_hub.rollouts.reading import decoded
-from awm_hub.viewing.document import as_text
+from awm_hub.rollouts.dataset import CONFIG, read_rollouts
+from awm_hub.trajectory import decoded
 
 _AGAIN = "repeat the rollout command to make it again"
 
@@ -22,6 +20,9 @@ class Source:
     """By id, in their order; files of their own are read when they are asked for."""
     folder: Path | None = None
     """Where the file of each is."""
+    dataset: str | None = None
+    """Where the environments were loaded from, as far as that is known."""
+    revision: str | None = None
     planned: int | None = None
     """How many there are to be, where there is a plan."""
     remedy: str = ""
@@ -48,13 +49,20 @@ def opened(path: Path) -> Source:
     """
     if (path / "run.json").is_file():
         run = open_run(path)
-        return Source(rollouts=run, folder=path / "rollouts", planned=len(run.plan), remedy=_AGAIN)
+        return Source(
+            rollouts=run,
+            folder=path / "rollouts",
+            dataset=run.plan.source,
+            revision=run.plan.revision,
+            planned=len(run.plan),
+            remedy=_AGAIN,
+        )
     if path.is_file() and path.suffix != ".parquet":
         return Source(rollouts={path.stem: _read(path)})
     files = {} if (path / CONFIG).is_dir() else _json_files(path)
     if files:
         return Source(rollouts=_Files(files), folder=path)
-    return Source(rollouts=_from_parquet(path))
+    return Source(rollouts={rollout.id: rollout for rollout in read_rollouts(path)})
 
 
 class _Files(Mapping[str, Rollout]):
@@ -86,15 +94,3 @@ def _json_files(folder: Path) -> dict[str, Path]:
 
 def _read(path: Path) -> Rollout:
     return Rollout.from_dict(decoded(path.read_bytes(), path.name), path.stem)
-
-
-def _from_parquet(path: Path) -> dict[str, Rollout]:
-    """Rollouts with the ids that a run gives them."""
-    found: dict[str, Rollout] = {}
-    counts: Counter[str] = Counter()
-    for trajectory in read_trajectories(path):
-        task = as_text(trajectory.task_id or trajectory.environment_id).replace("/", "__")
-        rollout = Rollout(id=f"{task}__{counts[task]}", number=counts[task], trajectory=trajectory)
-        found[rollout.id] = rollout
-        counts[task] += 1
-    return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from awm_hub.auditing import AuditedEnvironment, AuditReport, audit
+from awm_hub.auditing import AuditedEnvironment, AuditReport, audit, running
 from awm_hub.environment import Environment
 from awm_hub.errors import DataError, UnknownNameError, UsageError
 from awm_hub.packing import write_dataset
@@ -127,3 +127,27 @@ def test_what_cannot_be_audited_is_said(several: Path, tmp_path: Path) -> None:
         audit(several, jobs=0, run_file=tmp_path / "run.jsonl")
     with pytest.raises(DataError, match="no report"):
         audit(several, baseline=tmp_path / "none.json", run_file=tmp_path / "run.jsonl")
+
+
+def test_a_row_that_breaks_the_audit_itself_costs_only_its_own(
+    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = running.audit_one
+
+    async def one(environment: Environment, **settings: Any) -> AuditedEnvironment:
+        if environment.id == "notes_1":
+            raise ZeroDivisionError("of the row")
+        return await found(environment, **settings)
+
+    monkeypatch.setattr(running, "audit_one", one)
+    report = audit(several, run_file=tmp_path / "run.jsonl")
+    assert [e.id for e in report.environments] == ["notes_0", "notes_2", "notes_3"]
+    assert [(u.id, u.type, u.message) for u in report.unaudited] == [
+        ("notes_1", "ZeroDivisionError", "ZeroDivisionError: of the row")
+    ]
+
+
+def test_a_run_file_that_cannot_be_written_is_an_error_of_the_system(several: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError):
+        audit(several, ids=["notes_0"], run_file=tmp_path / "file" / "run.jsonl")

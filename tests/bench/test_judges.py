@@ -144,3 +144,20 @@ async def test_a_file_that_breaks_the_form_is_named_with_its_line(tmp_path: Path
         await hand_labelled(path, environments)
     with pytest.raises(DataError, match="there is no file"):
         await hand_labelled(tmp_path / "absent.jsonl", environments)
+
+
+async def test_an_attempt_in_a_failed_environment_is_no_vote(attempts: tuple[Labelled, ...]) -> None:
+    failed = dataclasses.replace(attempts[0].trajectory, termination="environment_fault")
+    labelled = dataclasses.replace(attempts[0], trajectory=failed, accepted=frozenset({Outcome.ENVIRONMENT_ERROR}))
+
+    def votes(trajectory: Trajectory) -> tuple[str, ...]:
+        is_failed = trajectory.termination == "environment_fault"
+        return ("ENVIRONMENT_ERROR",) if is_failed else ("COMPLETED", "AGENT_ERROR")
+
+    report = await measure_judge(Guess(votes), [labelled, *attempts[1:]])
+    assert (report.attempts, report.pairwise_agreement, report.reward_flip_rate) == (len(attempts), 0.0, 1.0)
+
+
+async def test_a_model_is_not_asked_to_repeat_itself(attempts: tuple[Labelled, ...]) -> None:
+    with pytest.raises(UsageError, match="votes"):
+        await measure_judge(Guess(lambda t: ("COMPLETED",)), attempts, repeats=2)

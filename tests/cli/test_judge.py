@@ -208,3 +208,17 @@ def test_judge_bench_says_what_it_cannot_make(cli: Any, notes_dataset: Path) -> 
     assert (code, "no attempts to judge" in err) == (3, True)
     assert cli("judge-bench", "nowhere", "--dataset", str(notes_dataset))[0] == 3
     assert cli("judge-bench", "notes", "--task", "nothing", "--dataset", str(notes_dataset))[0] == 3
+
+
+def test_a_failed_environment_in_a_run_is_told_from_the_models_opinions(
+    cli: Any, run_dir: Path, notes_dataset: Path
+) -> None:
+    run = open_run(run_dir)
+    name, stored = next(iter(run.items()))
+    failed = dataclasses.replace(stored.trajectory, termination="environment_fault")
+    run.keep(dataclasses.replace(stored, trajectory=failed))
+    with running_endpoint(lambda _body: says(opinion("COMPLETED"))) as fake:
+        model = ("--judge", "llm", "--model", "m", "--base-url", fake.base_url)
+        code, found, _ = cli("judge", str(run_dir), *model, "--dataset", str(notes_dataset), "--json")
+    assert (code, found["data"]["outcomes"]) == (0, {"COMPLETED": 3, "ENVIRONMENT_ERROR": 1})
+    assert run[name].trajectory.verdicts[-1].usage["judge"]["model"] == "m"

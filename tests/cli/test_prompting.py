@@ -48,8 +48,21 @@ class _Terminal:
         self.process.wait()
 
     def type(self, text: str) -> None:
-        """Press keys."""
+        """Press keys, once the program is waiting for one.
+
+        A Ctrl-C between two of Python's looks at the terminal is only heard with the next key.
+        """
+        while self._state() not in "SZ":
+            os.sched_yield()
         os.write(self._ours, text.encode())
+
+    def _state(self) -> str:
+        """What the program's main thread is doing: S where it waits."""
+        pid = self.process.pid
+        try:
+            return Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:  # another system
+            return "S"
 
 
 @pytest.fixture

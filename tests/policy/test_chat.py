@@ -342,3 +342,10 @@ async def test_what_breaks_since_the_reply_was_cut_says_so(protocol: str) -> Non
     )
     whole, _ = await acted(says("", finish_reason="stop"), protocol=protocol)
     assert [v.message for v in whole.violations] == ["the message holds neither a call nor an answer"]
+
+
+async def test_two_calls_in_one_message_break_the_text_protocol_also_where_the_server_parsed_them() -> None:
+    reply = calls(("list_tools", {}), ("list_tools", {}), reasoning="what is there?")
+    action, _ = await acted(reply, protocol="text")
+    assert [v.message for v in action.violations] == ["a message makes one call, this one makes 2"]
+    assert not action.lists_tools or not action.calls

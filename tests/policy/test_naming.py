@@ -10,6 +10,7 @@ from episodes import view_of
 from awm_hub.errors import DataError, RecordError, UsageError
 from awm_hub.inference import Endpoint
 from awm_hub.policy import ChatPolicy, NoopPolicy, RandomPolicy, ReplayPolicy, SolutionPolicy, policy_from
+from awm_hub.policy.naming import read_trajectory
 from awm_hub.trajectory import Trajectory
 
 TRAJECTORY = Trajectory(
@@ -73,3 +74,10 @@ def test_a_file_that_is_no_trajectory_is_a_record_error(text: str, tmp_path: Pat
 def test_a_file_that_is_not_there_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         policy_from(f"replay:{tmp_path / 'none.json'}", environments={})
+
+
+def test_a_stored_trajectory_is_read_back_within_its_own_limits(tmp_path: Path) -> None:
+    path = tmp_path / "long.json"
+    stored = {**TRAJECTORY.to_dict(), "answer": "x" * 9_000_000}
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    assert len(read_trajectory(path).answer or "") == 9_000_000

@@ -14,9 +14,8 @@ from awm_hub.errors import ContextFullError, RemoteError, UsageError
 from awm_hub.inference import Usage
 from awm_hub.policy.acting import Action, Call, Policy, Violation
 from awm_hub.rollouts import attempt
-from awm_hub.rollouts.reading import decoded, trajectory_from
 from awm_hub.runtime.limits import Limits
-from awm_hub.trajectory import Outcome, Trajectory
+from awm_hub.trajectory import Outcome, Trajectory, decoded, trajectory_from
 
 Attempt = Callable[..., Awaitable[Trajectory]]
 SEARCH = calling("search_notes", query="plumber")
@@ -279,3 +278,12 @@ async def test_tokens_cost_and_messages_are_recorded(on_notes: Attempt) -> None:
     }
     assert [(step.tokens, step.thought) for step in trajectory.steps] == [(7, "t\ufffd"), (None, None)]
     assert trajectory.messages == ({"role": "assistant", "content": "\ufffdfine"},)
+
+
+@pytest.mark.parametrize(("is_strict", "termination"), [(True, "format_error"), (False, "max_turns")])
+async def test_an_attempt_of_refused_calls_breaks_rule_5_when_its_turns_are_used_up(
+    on_notes: Any, is_strict: bool, termination: str
+) -> None:
+    refused = [calling("get_note", note_id=99) for _ in range(2)]
+    found = await on_notes(Scripted(*refused, is_strict=is_strict), max_turns=2)
+    assert (found.termination, [v["name"] for v in found.violations]) == (termination, ["no_successful_call"])

@@ -23,7 +23,7 @@ from awm_hub.policy import ChatPolicy, NoopPolicy, RandomPolicy, ReplayPolicy, S
 from awm_hub.rollouts import Run, measure, open_run, read_trajectories, rollout, rollout_async
 from awm_hub.rollouts.plans import derived_seed
 from awm_hub.runtime import Options, launch, pages
-from awm_hub.trajectory import Outcome
+from awm_hub.trajectory import Evidence, Outcome, StateDiff, Verdict
 
 COMPLETED = Outcome.COMPLETED
 _KILLED_RUN = """
@@ -387,3 +387,34 @@ def test_a_killed_run_that_is_gone_on_with_equals_one_that_was_not(notes_dataset
 def test_two_hundred_rollouts_killed_at_random_points_lose_and_repeat_nothing(tmp_path: Path) -> None:
     run = interrupted_equals_uninterrupted("", 10, tmp_path, random.Random(), kills=3)
     assert len(run) == 200
+
+
+class _Judge:
+    """Fails for some time, then passes everything."""
+
+    name = "own"
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "own"}
+
+    async def judge(self, trajectory: Any, *, environment: Any = None) -> Verdict:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise ZeroDivisionError
+        return Verdict(outcome=COMPLETED, judge="own", reasoning="", evidence=Evidence(diff=StateDiff()))
+
+
+def test_an_attempt_outlives_its_judge_and_is_judged_when_the_run_goes_on(
+    notes_environment: Environment, tmp_path: Path
+) -> None:
+    policy = Scripted(answering("9"))
+    made = {"out": tmp_path / "run", "tasks": [notes_environment.tasks[0].slug]}
+    with pytest.raises(ZeroDivisionError):
+        rollout(notes_environment, policy, judge=_Judge(1), **made)
+    assert [stored.verdict for stored in open_run(tmp_path / "run").values()] == [None]
+    run = rollout(notes_environment, policy, judge=_Judge(0), **made)
+    assert [stored.verdict.judge for stored in run.values()] == ["own"]
+    assert len(policy.views) == 1

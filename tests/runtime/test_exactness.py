@@ -393,3 +393,64 @@ async def test_no_call_hears_of_the_last_write_of_another(sql: str, how: str) ->
         await instance.call_tool("write", {"sql": sql, "how": how})
         assert (await instance.call_tool("write", {"sql": "SELECT 1", "how": "left"})).value == "done"
         assert (await instance.call_tool("last_write")).value == [0, 0]
+
+
+ENDS_ITS_TRANSACTION = '''
+import sqlite3
+
+
+def clash(db: sqlite3.Connection, then: str) -> str:
+    """Write, lose the transaction to a conflict clause, and go on.
+
+    Args:
+        then: write, refuse or nothing.
+    """
+    db.execute("INSERT INTO notes (id, text) VALUES (70, 'before')")
+    try:
+        db.execute("INSERT OR ROLLBACK INTO notes (id, text) VALUES (1, 'taken')")
+    except sqlite3.IntegrityError:
+        pass
+    if then != "nothing":
+        db.execute("INSERT INTO notes (id, text) VALUES (71, 'after')")
+    if then == "refuse":
+        raise ValueError("no")
+    return "done"
+
+
+def ids(db: sqlite3.Connection) -> list:
+    """Ids of all notes."""
+    return [row[0] for row in db.execute("SELECT id FROM notes ORDER BY id")]
+'''
+
+
+@pytest.mark.parametrize("then", ["nothing", "write", "refuse"])
+async def test_a_call_whose_transaction_was_ended_is_a_fault_and_what_it_left_is_rebuilt(then: str) -> None:
+    async with await aio.launch(await make_environment(ENDS_ITS_TRANSACTION)) as instance:
+        result = await instance.call_tool("clash", {"then": then})
+        assert (result.type, result.code) == ("fault", "denied")
+        left = (await instance.call_tool("ids")).value
+        assert left == ([1, 2] if then == "nothing" else [1, 2, 71])
+        instance._residence.worker.stop()
+        assert (await instance.call_tool("ids")).value == left
+
+
+async def test_a_cancelled_call_that_waits_keeps_its_place_before_a_reset(functions: Environment) -> None:
+    async with await aio.launch(functions) as instance:
+        first, second = (asyncio.ensure_future(instance.call_tool("add", {"text": t})) for t in ("a", "b"))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        await instance.reset()
+        await first
+        assert instance.steps == ()
+        assert [note["text"] for note in (await instance.call_tool("list_notes")).value] == ["first", "second"]
+
+
+async def test_calls_that_are_too_large_together_are_made_one_by_one(functions: Environment) -> None:
+    text = "x" * 2_000_000
+    async with LocalPool() as pool:
+        instance = await pool.acquire(functions)
+        calls = [PoolCall(instance=instance, tool="say_nothing", arguments={"text": text}) for _ in range(90)]
+        found = await pool.call(calls)
+    assert {(result.type, result.code) for result in found} == {("invalid_call", "unknown_tool")}

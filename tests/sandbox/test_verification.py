@@ -96,3 +96,29 @@ async def test_an_image_that_is_no_database_is_an_error() -> None:
             code=OURS, function="signals_x", initial=initial, final=b"x" * 4096, changes=StateDiff(), answer=None,
             clock=CLOCK,
         )  # fmt: skip
+
+
+KEEPS_A_STATEMENT_OPEN = """
+import sqlite3
+
+def first(final_db_path):
+    global kept
+    kept = sqlite3.connect(final_db_path).execute("SELECT text FROM notes")
+    return kept.fetchone()[0]
+
+def second(final_db_path):
+    return sqlite3.connect(final_db_path).execute("SELECT count(*) FROM notes").fetchone()[0]
+"""
+
+
+async def test_a_verifier_that_leaves_a_statement_open_does_not_stop_the_next_one() -> None:
+    initial, final = await images()
+    async with jobs.forked() as fork:
+        found = [
+            await jobs.verify(
+                code=KEEPS_A_STATEMENT_OPEN, function=name, initial=initial, final=final, changes=StateDiff(),
+                answer=None, clock=CLOCK, fork=fork,
+            )
+            for name in ("first", "second", "second")
+        ]  # fmt: skip
+    assert found == ["first", 3, 3]

@@ -107,6 +107,17 @@ async def test_a_call_answered_with_a_wrong_field_is_a_fault(liar: Environment, 
             assert (result.type, result.code) in {("fault", "protocol"), ("ok", None), ("fault", "FrameError")}
 
 
+@pytest.mark.parametrize(
+    ("more", "code"), [({}, None), ({"seconds": math.nan}, "protocol"), ({"coerced": [b"x"]}, "protocol")]
+)
+async def test_an_answer_that_lacks_or_bends_a_field_gives_a_result_that_can_be_stored(
+    liar: Environment, more: dict[str, Any], code: str | None
+) -> None:
+    result = await _called(liar, {**ANSWER, "changed": True, **more})
+    assert result.code == code
+    to_json(result.to_dict())
+
+
 async def test_a_forged_message_is_cut(liar: Environment) -> None:
     told = {**ANSWER, "type": "fault", "code": "c" * 10**6, "message": "m" * 10**6}
     result = await _called(liar, told)

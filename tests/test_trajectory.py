@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from awm_hub import trajectory as reading
 from awm_hub.errors import LimitError, RecordError
-from awm_hub.rollouts import reading
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'"x"', b"\xff", b'{"a": 1, "a": 2}', b"null"])
