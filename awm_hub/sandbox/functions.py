@@ -49,6 +49,7 @@ class FunctionsCode:
         """Run one tool in a transaction."""
         db.execute(_BEGIN)
         db.has_lost_transaction = is_whole = False
+        text: str | None = None
         try:
             with db.untrusted():
                 value = self.tools[tool](db, **arguments)
@@ -61,8 +62,10 @@ class FunctionsCode:
             if is_whole and db.has_lost_transaction:  # the alarm struck after the commit
                 return Answer(type="ok", value=text)
             answer = refusal_from(error, FILENAME) or fault_from(error, FILENAME)
-            if db.has_lost_transaction and not isinstance(error, sqlite3.IntegrityError | CallDeadline):
-                answer = fault("denied", "a conflict clause OR ROLLBACK ended the call's transaction")
+            # SQLite ends it by itself when it has no room; a tool that went on after that wrote outside of it
+            has_gone_on = text is not None or not isinstance(error, sqlite3.Error | CallDeadline | MemoryError)
+            if db.has_lost_transaction and has_gone_on:
+                answer = fault("denied", "the call went on after SQLite had ended its transaction")
             error.__traceback__ = None
         if db.in_transaction:
             db.execute(_ROLLBACK)
