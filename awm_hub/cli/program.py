@@ -45,6 +45,7 @@ VERBS = {
     "judge": "judge",
     "judge-bench": "judge_bench",
     "subset": "subset",
+    "synthesize": "synthesize",
     "audit": "audit",
     "push": "push",
     "bench": "bench",

@@ -168,6 +168,21 @@ class SubsetReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExamplesReport:
+    """`subset --rollouts`: the rollouts that were kept to learn from, and why others were not."""
+
+    out: str
+    """Folder of the dataset."""
+    source: str
+    revision: str | None
+    rollouts_count: int
+    tasks_count: int
+    """Tasks that have one."""
+    left_out: Mapping[str, int]
+    """Reason → rollouts."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewReport:
     """`new`: the source folder that was written."""
 

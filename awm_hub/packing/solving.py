@@ -180,7 +180,7 @@ async def check_answer(environment: Environment, task: Task, run: Run, *, trust_
         )
     except jobs.ImageError as error:
         raise SourceError(f"{place} fails: {_reason(error)}", next_step="mend the query") from error
-    given = _shaped(rows, task.answer)
+    given = shaped(rows, task.answer)
     if not is_same_answer(task.answer, given, task.answer_order):
         step = "mend the answer, the query or the solution"
         raise SourceError(f"{place} gives {given!r}, not {task.answer!r}", next_step=step)
@@ -259,7 +259,7 @@ def _sorted(rows: Iterable[Sequence[Any]]) -> list[str]:
     return sorted(to_json(list(row)) for row in rows)
 
 
-def _shaped(rows: Sequence[Mapping[str, Any]], answer: Any) -> Any:
+def shaped(rows: Sequence[Mapping[str, Any]], answer: Any) -> Any:
     """What a query gave, in the shape of the answer: one value, one column, or one row."""
     table = [list(row.values()) for row in rows]
     if isinstance(answer, list):

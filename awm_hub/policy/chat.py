@@ -10,7 +10,8 @@ from typing import Any
 
 from awm_hub.errors import UsageError
 from awm_hub.history import Window, visible
-from awm_hub.inference import Endpoint, Sampling
+from awm_hub.inference import Sampling
+from awm_hub.inference.asked import Asked
 from awm_hub.policy import conversation, prompts, protocols
 from awm_hub.policy.acting import Action, Message, View
 
@@ -39,7 +40,7 @@ class ChatPolicy:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Asked,
         *,
         protocol: str = "native",
         window: Window | None = None,

@@ -3,6 +3,7 @@
 from awm_hub.rollouts.attempts import MAX_TURNS, attempt
 from awm_hub.rollouts.charts import chart, write_chart
 from awm_hub.rollouts.dataset import read_trajectories, write_trajectories
+from awm_hub.rollouts.examples import Selection, write_examples
 from awm_hub.rollouts.measures import Ledger, Measure, Metrics, measure
 from awm_hub.rollouts.plans import Plan, Slot
 from awm_hub.rollouts.running import rollout, rollout_async
@@ -17,6 +18,7 @@ __all__ = [
     "Plan",
     "Rollout",
     "Run",
+    "Selection",
     "Slot",
     "attempt",
     "chart",
@@ -27,5 +29,6 @@ __all__ = [
     "rollout_async",
     "store_trajectories",
     "write_chart",
+    "write_examples",
     "write_trajectories",
 ]
