@@ -127,7 +127,7 @@ class FakeEndpoint:
         self._now = 0
         self._script = script if callable(script) else iter(script)
         self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
         self._thread.start()
 
     @property

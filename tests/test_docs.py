@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from endpoint import running_endpoint, says
 from starlette.routing import Route
+from synthesis.scripted_model import model
 
 import awm_hub
 from awm_hub import schema
@@ -28,8 +29,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 AWM_HUB = [sys.executable, "-m", "awm_hub"]
 ONE_TASK = "public_library_1 --task owed_by_ingeborg"
-TOUCHES_THE_OUTSIDE = ("awm-hub serve", "awm-hub import", "awm-hub push")
-"""Commands that wait for a client or read from the Hub: shown, parsed, not run."""
+TOUCHES_THE_OUTSIDE = ("awm-hub serve", "awm-hub import", "awm-hub push", "awm-hub synthesize")
+"""Commands that wait for a client, read from the Hub or want a model that writes: shown, parsed, not run here."""
 
 _FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -150,6 +151,20 @@ def test_the_commands_of_readme_rollouts_and_judging_run(tmp_path: Path) -> None
                     run(_shortened(command, endpoint.base_url), tmp_path)
 
 
+def test_a_new_user_makes_three_environments_by_the_page_on_synthesis(tmp_path: Path) -> None:
+    """With a model that a test has written, and small environments; its names are those of the page."""
+    page = ROOT / "docs" / "synthesis.md"
+    (names,) = (text for language, _, text in fences(page) if language == "text")
+    (tmp_path / "names.txt").write_text(names, encoding="utf-8")
+    small = "--tables 2 --rows 5 --tools 3 --tasks 2"
+    with running_endpoint(model()) as endpoint:
+        first, pack, *_, explain = (c for c in commands(page) if c.startswith(("awm-hub synthesize", "awm-hub pack")))
+        made = run(f"{first.replace('http://127.0.0.1:8000/v1', endpoint.base_url)} {small}", tmp_path)
+        assert "3 scenarios: 3 accepted, 0 rejected, 0 unfinished" in made
+        assert "\n3 environments, " in run(pack, tmp_path)
+        assert "ACCEPTED" in run(explain, tmp_path)
+
+
 def _shortened(command: str, base_url: str) -> str:
     """The command with the endpoint of the test, and for one task instead of all."""
     for old, new in (("http://127.0.0.1:8000/v1", base_url), ("rollout all", f"rollout {ONE_TASK}")):
@@ -235,8 +250,8 @@ def build_tutorial(page: Path, folder: Path) -> None:
     run("awm-hub pack ferry_port_1 -o out", folder)
 
 
-def run(command: str, folder: Path) -> None:
-    """Run one command line of the documentation; it must succeed."""
+def run(command: str, folder: Path) -> str:
+    """Run one command line of the documentation, which must succeed; what it prints."""
     words = shlex.split(command, comments=True)
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     done = subprocess.run(
@@ -249,3 +264,4 @@ def run(command: str, folder: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout

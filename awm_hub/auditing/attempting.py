@@ -1,9 +1,10 @@
 """Attempts at one task, carried out and decided: equivalents must pass, mutants must not.
 
-Attempts come from `awm_hub.variants`. Those with the same calls share a run, and endings that are the same bytes share
-what was found out about them: an environment has a few hundred attempts, and reading two databases is most of the work.
-An ending is compared in one sealed fork and verified in another, so that no comparison runs where code of the row has
-run. Verdicts that are rewards (`awm_hub.judge`) take a fork each instead; a test compares the two.
+Attempts come from `awm_hub.variants`. Those with the same calls share a run, those that begin like the solution go on
+from a snapshot of it, and endings that are the same bytes share what was found out about them: an environment has a few
+hundred attempts, and reading two databases is most of the work. An ending is compared in one sealed fork and verified
+in another, so that no comparison runs where code of the row has run. Verdicts that are rewards (`awm_hub.judge`) take a
+fork each instead; a test compares the two.
 """
 
 import contextlib
@@ -18,10 +19,15 @@ from awm_hub.environment import Call, Task
 from awm_hub.errors import LoadError
 from awm_hub.judging.answers import answer_matches
 from awm_hub.runtime import jobs
+from awm_hub.runtime.states import Snapshot
 from awm_hub.trajectory import StateDiff, Step
 from awm_hub.variants import Attempt
 
 _RESULTS = ("complete", "partial", "others")
+_INEXACT = ("nondeterministic", "instances_mix", "restore_inexact", "reset_inexact", "hidden_state")
+"""Where one of these was found, a snapshot may not be the state that the calls lead to."""
+_LEAST_SHARED = 2
+"""Calls that a restored state has to save: restoring costs as much as one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,38 +64,73 @@ class _Found:
 
 
 class Bench:
-    """One task set up for attempts: an instance, the initial database, the solution's ending, two forks."""
+    """One task set up for attempts: the initial database, the solution's ending, an instance and two forks."""
 
     def __init__(
-        self, case: Case, task: Task, instance: aio.Instance, initial: bytes, reading: jobs.Fork, verifying: jobs.Fork
+        self,
+        case: Case,
+        task: Task,
+        instance: aio.Instance | None,
+        initial: bytes,
+        reading: jobs.Fork,
+        verifying: jobs.Fork | None,
     ) -> None:
         self.case, self.task, self.initial = case, task, initial
-        self._instance, self._reading = instance, reading
-        self._verifying: jobs.Fork | None = verifying
+        self._live, self._reading, self._verifying = instance, reading, verifying
         self._runs: dict[str, Ending] = {}
+        self._begun: list[tuple[str, Snapshot]] = []
+        """The solution's calls as keys, each with the state after it."""
         self._found: dict[tuple[bytes, int], _Found] = {}
         self.expected: Ending | None = None
         """The solution's ending, once it has run."""
 
     async def run(self, calls: Sequence[Call]) -> Ending:
         """Carry calls out from the task's beginning; the same calls are carried out once."""
-        key = to_json([[call.tool, call.arguments] for call in calls])
+        key = _key(calls)
         if key not in self._runs:
-            self._runs[key] = await self._carry_out(calls)
+            untouched = Ending(image=self.initial, steps=(), calls_count=0, is_cut=False)
+            self._runs[key] = await self._carry_out(calls) if calls else untouched
         return self._runs[key]
 
+    @property
+    def _instance(self) -> aio.Instance:
+        assert self._live is not None, "a task without a solution has no attempts"
+        return self._live
+
     async def _carry_out(self, calls: Sequence[Call]) -> Ending:
-        await self._instance.reset()
+        is_solution = not self._begun and calls and tuple(calls) == tuple(self.task.solution or ())
+        keeps = is_solution and not any(map(self.case.has, _INEXACT))
         is_cut = False
-        for call in calls:
+        for call in calls[await self._begin(calls) :]:
             result = await self.case.call(self._instance, call.tool, call.arguments)
             if result.type == "fault":
                 is_cut = True
                 break
+            if keeps:
+                self._begun.append((_key([call]), await self._instance.snapshot()))
         done = self._instance.steps
         reached = sum(step.result.type != "invalid_call" for step in done)
         image = await self._instance.image()
         return Ending(image=image, steps=done, calls_count=reached, is_cut=is_cut)
+
+    async def _begin(self, calls: Sequence[Call]) -> int:
+        """Go to the task's beginning, or to where the solution was after its calls that these begin with, if several.
+
+        Returns:
+            How many of the calls that leaves behind.
+        """
+        shared = 0
+        for call, (key, _) in zip(calls, self._begun, strict=False):
+            if _key([call]) != key:
+                break
+            shared += 1
+        if shared < _LEAST_SHARED:
+            await self._instance.reset()
+            return 0
+        await self._instance.restore(self._begun[shared - 1][1])
+        for step in self._instance.steps:
+            self.case.hear(step.tool, step.arguments, step.result)
+        return shared
 
     async def decide(self, ending: Ending, answer: str | None) -> Decided:
         """Whether an ending with an answer completes the task; it does not where a verifier fails, which is noted."""
@@ -171,6 +212,8 @@ class Bench:
                 fork=self._reading,
             )
             equal, differences, changes = compared.equal, compared.differences, compared.changes
+        elif ending.image == self.initial:
+            changes = StateDiff()
         else:
             changes = await jobs.state_diff(self.initial, ending.image, volatile=volatile, fork=self._reading)
         signals = None
@@ -214,13 +257,22 @@ async def open_bench(case: Case, task: Task) -> AsyncIterator[Bench]:
     """
     trust = case.is_trusted
     e = case.environment
-    async with (
-        await case.launch(task=task.id) as instance,
-        jobs.forked(trust_remote_code=trust) as reading,
-        jobs.forked(trust_remote_code=trust) as verifying,
-    ):
+    async with contextlib.AsyncExitStack() as stack:
+        instance: aio.Instance | None = None
+        verifying: jobs.Fork | None = None
+        if task.solution is not None:
+            instance = await stack.enter_async_context(await case.launch(task=task.id))
+        if task.verifiers:
+            verifying = await stack.enter_async_context(jobs.forked(trust_remote_code=trust))
+        reading = case.reading
+        if reading is None:
+            reading = await stack.enter_async_context(jobs.forked(trust_remote_code=trust))
         initial = await jobs.prepare_image(e.database, task.setup, e.clock, trust_remote_code=trust)
         yield Bench(case, task, instance, initial, reading, verifying)
+
+
+def _key(calls: Iterable[Call]) -> str:
+    return to_json([[call.tool, call.arguments] for call in calls])
 
 
 def crossed(task: Task, calls: Iterable[Call], answer: str | None) -> list[Attempt]:

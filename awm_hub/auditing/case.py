@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from awm_hub import aio
@@ -11,6 +11,7 @@ from awm_hub.auditing.examples import Seed
 from awm_hub.auditing.findings import Finding, finding
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, ToolSpec
+from awm_hub.runtime import jobs
 from awm_hub.runtime.workers import Workers
 from awm_hub.trajectory import ToolResult
 
@@ -34,6 +35,8 @@ class Case:
     seed: Seed
     is_trusted: bool = False
     workers: Workers = field(default_factory=Workers)
+    fork: jobs.Fork | None = None
+    """Where databases are read; without one, each is read in a fork of its own. No code of the row runs there."""
     findings: list[Finding] = field(default_factory=list)
     tally: Counter[str] = field(default_factory=Counter)
     """Shared with variants of the case, as the findings are."""
@@ -55,6 +58,11 @@ class Case:
         return any(f.rule == rule and subject in ("", f.subject) for f in self.findings)
 
     @property
+    def reading(self) -> jobs.Fork | None:
+        """The fork to read a database in; None once a damaged one has killed it."""
+        return None if self.fork is None or self.fork.is_dead else self.fork
+
+    @property
     def is_own_form(self) -> bool:
         """Whether the row is of the interface whose refusals are typed; the other answers `not found` with a fault."""
         return self.environment.interface == "functions"
@@ -71,14 +79,23 @@ class Case:
 
     async def call(self, instance: aio.Instance, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         """A call, counted."""
-        self.tally["calls"] += 1
         result = await instance.call_tool(tool, arguments)
+        self.hear(tool, arguments, result)
+        return result
+
+    def hear(self, tool: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
+        """Count a call: one that was made, or one whose result is known since the same calls were made before."""
+        self.tally["calls"] += 1
         if result.is_ok:
             self.answered.add(tool)
         self.made.setdefault(to_json([tool, arguments]), (tool, arguments))
         told = to_json([arguments, result.type, result.code, result.value, result.message])
         self._heard.setdefault(tool, hashlib.sha256()).update(told.encode())
-        return result
+
+    def unheard(self, environment: Environment | None = None) -> "Case":
+        """The same case for calls that are not to be counted, of the environment or a variant of it."""
+        found = replace(self, tally=Counter(), answered=set(), made={}, _heard={})
+        return found if environment is None else replace(found, environment=environment)
 
     def fingerprints(self) -> dict[str, str]:
         """A hash of each tool's calls and answers in this audit, which is the same whenever the tools do the same."""

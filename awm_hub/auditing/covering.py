@@ -1,13 +1,16 @@
 """Line coverage of tools, measured in the sandbox without a tracer.
 
 A copy of the module notes which of its lines ran, in a set that the copy keeps itself; one more tool gives the set
-away. The calls of the audit, each once, and the solutions are made again with that copy.
+away. The calls of the audit, each once, and the solutions are made again with that copy; those of a tool only as long
+as a line is missing that it may reach.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from awm_hub import aio
 from awm_hub.auditing.case import Case
 from awm_hub.auditing.findings import Counts
 from awm_hub.environment import Environment, ToolSpec
@@ -17,6 +20,9 @@ _TOOL = "awm_covered_lines"
 _KEPT = "_awm_lines"
 _LEAST_SHARE = 0.5
 _MOST_CALLS = 1200
+_FIRST_CALLS = 1
+_INDIRECT = {"globals", "locals", "vars", "getattr", "eval", "exec", "__dict__"}
+"""Where one of these names stands, a function may be called that is not named there."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -26,6 +32,8 @@ class _Copy:
 
     code: str
     lines: dict[str, frozenset[int]]
+    reach: dict[str, frozenset[int]]
+    """By tool, all lines that its calls may reach."""
 
 
 async def measure_coverage(case: Case) -> Counts:
@@ -34,7 +42,7 @@ async def measure_coverage(case: Case) -> Counts:
         made = _instrumented(case.environment)
         if made is None:
             return Counts()
-        reached = await _reached(case, _with_code(case.environment, made.code))
+        reached = await _reached(case, made)
     except (AwmHubError, SyntaxError, RecursionError):
         return Counts()
     for tool in case.environment.tools:
@@ -46,19 +54,41 @@ async def measure_coverage(case: Case) -> Counts:
     return Counts(right=len(every & reached), tried=len(every))
 
 
-async def _reached(case: Case, copy: Environment) -> frozenset[int]:
-    alone = replace(case, answered=set(), made={}, _heard={})
-    async with await case.launch(environment=copy) as instance:
-        for tool, arguments in list(case.made.values())[:_MOST_CALLS]:
-            await instance.reset()
-            await alone.call(instance, tool, arguments)
+async def _reached(case: Case, copy: _Copy) -> frozenset[int]:
+    alone = case.unheard(_with_code(case.environment, copy.code))
+    calls = list(case.made.values())[:_MOST_CALLS]
+    solved = [call for task in case.environment.tasks for call in task.solution or ()]
+    case.tally["calls"] += len(calls) + len(solved) + 1
+    async with await alone.launch() as instance:
         for task in case.environment.tasks:
             await instance.reset()
             for call in task.solution or ():
                 await alone.call(instance, call.tool, call.arguments)
-        result = await alone.call(instance, _TOOL, {})
-    found = result.value if isinstance(result.value, list) else []
-    return frozenset(line for line in found if isinstance(line, int))
+        waiting: dict[str, list[Mapping[str, Any]]] = {}
+        for tool, arguments in calls:
+            waiting.setdefault(tool, []).append(arguments)
+        reached = await _lines_of(alone, instance)
+        count = _FIRST_CALLS
+        every = frozenset().union(*copy.lines.values())
+        while waiting:
+            for tool, left in list(waiting.items()):
+                if copy.reach.get(tool, every) <= reached:
+                    left = []
+                for arguments in left[:count]:
+                    await instance.reset()
+                    await alone.call(instance, tool, arguments)
+                waiting[tool] = left[count:]
+                if not waiting[tool]:
+                    del waiting[tool]
+            reached |= await _lines_of(alone, instance)  # another process, after a call that ended one, has none
+            count *= 2
+    return reached
+
+
+async def _lines_of(case: Case, instance: aio.Instance) -> frozenset[int]:
+    """Lines that have run in the process of an instance so far."""
+    found = (await case.call(instance, _TOOL, {})).value
+    return frozenset(line for line in found if isinstance(line, int)) if isinstance(found, list) else frozenset()
 
 
 def _with_code(environment: Environment, code: str) -> Environment:
@@ -71,6 +101,7 @@ def _with_code(environment: Environment, code: str) -> Environment:
 
 def _instrumented(environment: Environment) -> _Copy | None:
     tree = ast.parse(environment.code)
+    named = _named(tree)
     lines = {node.name: frozenset(_noting(node)) for node in tree.body if isinstance(node, _Function)}
     if environment.interface == "functions":
         giving = f'def {_TOOL}(db):\n    """Lines that ran."""\n    return sorted({_KEPT})'
@@ -84,7 +115,57 @@ def _instrumented(environment: Environment) -> _Copy | None:
     tree.body[first:first] = ast.parse(f"{_KEPT} = set()").body
     last = next((at for at, node in enumerate(tree.body) if isinstance(node, ast.If)), len(tree.body))
     tree.body[last:last] = ast.parse(giving).body
-    return _Copy(ast.unparse(ast.fix_missing_locations(tree)), {k: v for k, v in lines.items() if v})
+    lines = {k: v for k, v in lines.items() if v}
+    reach = _reach(named, lines, [tool.name for tool in environment.tools])
+    return _Copy(ast.unparse(ast.fix_missing_locations(tree)), lines, reach)
+
+
+def _named(tree: ast.Module) -> dict[str, frozenset[str]]:
+    """By name that the module defines, the names that its definition mentions; a text may be one as well."""
+    found: dict[str, frozenset[str]] = {}
+    for statement in tree.body:
+        mentioned = frozenset(_names_in(statement))
+        if isinstance(statement, _Function | ast.ClassDef):
+            defined = {statement.name}
+        else:
+            defined = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        for name in defined:
+            found[name] = found.get(name, frozenset()) | mentioned
+    return found
+
+
+def _names_in(statement: ast.stmt) -> Iterator[str]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _reach(
+    named: Mapping[str, frozenset[str]], lines: Mapping[str, frozenset[int]], tools: Iterable[str]
+) -> dict[str, frozenset[int]]:
+    """Lines of what each tool names, directly or not, and of what no tool names: hooks may run in any call."""
+    tools = [name for name in tools if name in named]
+    within = {tool: _closure(named, tool) for tool in tools}
+    hooks = lines.keys() - frozenset().union(*within.values())
+    every = frozenset().union(*lines.values())
+    hooked = frozenset().union(*(_closure(named, name) for name in hooks)) | hooks
+    found = {}
+    for tool, names in within.items():
+        is_plain = not (names | hooked) & _INDIRECT
+        found[tool] = frozenset().union(*(lines.get(n, ()) for n in names | hooked)) if is_plain else every
+    return found
+
+
+def _closure(named: Mapping[str, frozenset[str]], name: str) -> frozenset[str]:
+    found = new = frozenset({name})
+    while new:
+        new = frozenset().union(*(named.get(n, frozenset()) for n in new)) - found
+        found |= new
+    return found
 
 
 def _stays_first(node: ast.stmt) -> bool:

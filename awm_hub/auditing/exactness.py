@@ -2,6 +2,9 @@
 
 One series of calls, without resets in between, is carried out in several ways; results and databases must be the same
 each time. State that a module keeps outside its database shows here, however well it hides.
+
+Most environments are exact: all ways are first tried at once, in one second process. Only where something differs there
+is each way gone by itself, to find out which one it is.
 """
 
 from collections.abc import Sequence
@@ -31,6 +34,12 @@ async def check_exactness(case: Case, probes: Sequence[Probe]) -> Exactness:
     # where hidden state is known, the runtime gives each instance a process; here they are to share one
     shared = replace(case, environment=replace(case.environment, quality=None))
     first, final = await _alone(shared, series)
+    if await _is_exact(shared, series, first, final):
+        _hear(case, series, first)
+        is_known = bool(series)
+        return Exactness(
+            is_deterministic=True if is_known else None, has_hidden_state=False if is_known else None, final=final
+        )
     second, again = await _in_new_process(shared, series)
     is_deterministic = first == second and final == again
     if not is_deterministic:
@@ -42,6 +51,42 @@ async def check_exactness(case: Case, probes: Sequence[Probe]) -> Exactness:
     if not series:
         return Exactness(is_deterministic=None, has_hidden_state=None, final=final)
     return Exactness(is_deterministic=True, has_hidden_state=not is_separate, final=final)
+
+
+async def _is_exact(case: Case, series: Sequence[Probe], expected: Sequence[ToolResult], final: bytes) -> bool:
+    """Whether everything is the same in a second process, where instances take turns, are restored and reset."""
+    unheard = replace(case.unheard(), workers=Workers())
+    half = len(series) // 2
+    try:
+        async with await unheard.launch() as one, await unheard.launch() as other:
+            begun = await one.image()
+            results: tuple[list[ToolResult], list[ToolResult]] = ([], [])
+            snapshot = await one.snapshot()
+            for at, probe in enumerate(series):
+                if at == half:
+                    snapshot = await one.snapshot()
+                results[0].append(await unheard.call(one, probe.tool, probe.arguments))
+                if at:
+                    results[1].append(await unheard.call(other, series[at - 1].tool, series[at - 1].arguments))
+            are_same = results[0] == list(expected) and results[1] == list(expected[: len(results[1])])
+            if not are_same or await one.image() != final:
+                return False
+            await one.restore(snapshot)
+            if await _run(unheard, one, series[half:]) != list(expected[half:]):
+                return False
+            await one.reset()
+            return await one.image() == begun and await _run(unheard, one, series[:half]) == list(expected[:half])
+    finally:
+        unheard.workers.stop()
+
+
+def _hear(case: Case, series: Sequence[Probe], results: Sequence[ToolResult]) -> None:
+    """Count the calls of all ways, in the order in which they are made one by one."""
+    pairs = list(zip(series, results, strict=True))
+    half = len(pairs) // 2
+    turns = [pair for at, found in enumerate(pairs) for pair in (found, pairs[at - 1])[: 2 if at else 1]]
+    for probe, result in (*pairs, *turns, *pairs, *pairs[half:], *pairs[:half]):
+        case.hear(probe.tool, probe.arguments, result)
 
 
 def _series(probes: Sequence[Probe]) -> list[Probe]:

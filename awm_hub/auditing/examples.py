@@ -22,7 +22,7 @@ _AHEAD = re.compile(r"\btoday or later\b|\bnot in the past\b|\bfrom today\b", re
 _MAX_DEPTH = 12
 LONGEST = 10_000
 """Characters of a made text: schemas and refusals are hostile, and the text is made outside the seal."""
-_FURTHER_ROWS = 40
+_FURTHER_ROWS = 60
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,14 @@ class Seed:
         found = self.tables[table]
         return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
-    def values(self, name: str, hint: str = "") -> Iterator[list[Any]]:
-        """Columns that a parameter may take its value from, the likeliest first."""
+    def values(self, name: str, hint: str = "", *, keys_first: bool = False) -> Iterator[list[Any]]:
+        """Columns that a parameter may take its value from, the likeliest first.
+
+        With `keys_first` the key of the table that it names comes before columns of its own name: of all orders, and
+        not of those alone that a charge refers to.
+        """
+        if keys_first and (found := _KEY_OF.fullmatch(name)):
+            yield from (self.column(t, found[2]) for t in self.tables if singular(t) == singular(found[1]))
         words = name.split("_")
         for start in range(len(words)):
             part = "_".join(words[start:])
@@ -67,6 +73,7 @@ class Seed:
             yield from (self.column(t, "code") for t in self.tables if singular(t) == singular(part))
 
 
+_KEY_OF = re.compile(r"(\w+)_(id|code)")
 _CHECK = re.compile(r"""CHECK\s*\(\s*["`\[]?(\w+)["`\]]?\s+IN\s*\(([^()]*)\)""", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 
@@ -98,6 +105,8 @@ class Filling:
     prefers_examples: bool = False
     keys_from_seed: bool = False
     """With `prefers_examples`: ids and codes come from the seed all the same."""
+    keys_first: bool = False
+    """Ids come from the table that they are the key of."""
     is_fresh: bool = False
     """Texts that are no keys are new ones: a name or an address of the seed may have to stay the only one."""
 
@@ -150,7 +159,7 @@ class Filling:
         if kind == "string" and _AHEAD.search(str(schema.get("description", ""))):
             return self._text(name, schema)
         is_new = self.is_fresh and kind == "string" and not _OLD.search(name)
-        for column in () if is_new else self.seed.values(name, hint):
+        for column in () if is_new else self.seed.values(name, hint, keys_first=self.keys_first):
             if fitting := [v for v in column if fits(v, schema)]:
                 return fitting[self.row % len(fitting)]
         if kind in ("integer", "number"):
@@ -244,8 +253,8 @@ def example_calls(environment: Environment, tool: ToolSpec, seed: Seed) -> list[
 
 def further_calls(tool: ToolSpec, seed: Seed) -> Iterator[dict[str, Any]]:
     """More arguments, for a tool that has refused all examples: rules of the business leave few rows that will do."""
-    for row in range(8, 8 + _FURTHER_ROWS):
-        yield Filling(seed, row=row, only_required=True).arguments(tool)
+    for row in range(_FURTHER_ROWS):
+        yield Filling(seed, row=row, only_required=True, keys_first=True).arguments(tool)
 
 
 _ODD_TEXTS = (

@@ -13,17 +13,17 @@ _ALL_ROWS = 2**31
 _STAGES = {"schema": "schema_error", "seed": "seed_error", "foreign_keys": "foreign_key"}
 
 
-async def open_case(environment: Environment, *, trust_remote_code: bool) -> Case:
-    """A case for an environment; its image is read in a sealed fork.
+async def open_case(environment: Environment, *, trust_remote_code: bool, fork: jobs.Fork | None = None) -> Case:
+    """A case for an environment; its image is read in a sealed fork, in the given one if there is one.
 
     Raises:
         ImageError: the image cannot be read.
         SealError: this machine cannot seal, and the code is not trusted.
     """
-    tables = await jobs.dump(environment.database, max_rows=_ALL_ROWS, trust_remote_code=trust_remote_code)
+    tables = await jobs.dump(environment.database, max_rows=_ALL_ROWS, trust_remote_code=trust_remote_code, fork=fork)
     ddl = [table.ddl for table in environment.tables]
     seed = Seed(tables, environment.clock.date(), choices_in(ddl))
-    return Case(environment=environment, seed=seed, is_trusted=trust_remote_code)
+    return Case(environment=environment, seed=seed, is_trusted=trust_remote_code, fork=fork)
 
 
 async def check_foundations(case: Case) -> Quality:
@@ -46,14 +46,14 @@ async def check_foundations(case: Case) -> Quality:
         strict=False,
     )
     try:
-        report = await jobs.build(request, trust_remote_code=case.is_trusted)
+        report = await jobs.build(request, trust_remote_code=case.is_trusted, reading=case.reading)
     except SealError:
         raise
     except AwmHubError as error:
         case.note("does_not_load", "", f"it cannot be built: {error.message}")
         return Quality()
     _note_problems(case, report)
-    stored = await jobs.logical_hash(e.database, trust_remote_code=case.is_trusted)
+    stored = await jobs.logical_hash(e.database, trust_remote_code=case.is_trusted, fork=case.reading)
     if stored != report.logical_hash:
         case.note("image_differs", "", "schema and sample data, loaded again, give other content than the stored image")
     if content_hash(e, stored) != e.content_hash:

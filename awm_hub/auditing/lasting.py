@@ -35,7 +35,7 @@ _FORMS = {
 
 async def check_ending(case: Case, final: bytes) -> None:
     """Look at the database after a long series of calls."""
-    dumped = await jobs.dump(final, max_rows=_ALL_ROWS, trust_remote_code=case.is_trusted)
+    dumped = await jobs.dump(final, max_rows=_ALL_ROWS, trust_remote_code=case.is_trusted, fork=case.reading)
     for table, rows in dumped.items():
         for at, column in enumerate(rows["columns"]) if table in case.seed.tables else ():
             _check_form(case, table, column, [row[at] for row in rows["rows"]])
@@ -125,7 +125,9 @@ async def _always_holds(case: Case, rule: tuple[str, str]) -> bool:
 
 async def _query(case: Case, image: bytes, sql: str) -> list[dict[str, Any]]:
     try:
-        return await jobs.query(image, sql, clock=case.environment.clock, trust_remote_code=case.is_trusted)
+        return await jobs.query(
+            image, sql, clock=case.environment.clock, trust_remote_code=case.is_trusted, fork=case.reading
+        )
     except jobs.ImageError:
         return []
 

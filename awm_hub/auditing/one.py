@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 import awm_hub
-from awm_hub.auditing import covering, exactness, filtering, foundations, lasting, owning, probing, ranging
+from awm_hub.auditing import chaining, covering, exactness, filtering, foundations, lasting, owning, probing, ranging
 from awm_hub.auditing.case import Case, Probe
 from awm_hub.auditing.findings import AuditedEnvironment, Counts
 from awm_hub.auditing.rules import AUDIT_VERSION, SEVERITIES
@@ -13,6 +13,7 @@ from awm_hub.auditing.tasks import GOAL, AuditedTask, audit_task
 from awm_hub.canonical import sha256_of
 from awm_hub.environment import Environment, Quality, TaskQuality
 from awm_hub.errors import LoadError, WorkerError
+from awm_hub.runtime import jobs
 
 _MAX_NOTES = 300
 
@@ -26,15 +27,16 @@ async def audit_one(environment: Environment, *, trust_remote_code: bool = False
         SandboxError: a process could not be started.
     """
     started = time.perf_counter()
-    case = await foundations.open_case(environment, trust_remote_code=trust_remote_code)
-    try:
-        built = await foundations.check_foundations(case)
-        tasks: list[AuditedTask] = []
-        found, coverage = built, Counts()
-        if not case.has("does_not_load"):
-            found, tasks, coverage = await _live(case, built)
-    finally:
-        case.workers.stop()
+    async with jobs.forked(trust_remote_code=trust_remote_code) as fork:
+        case = await foundations.open_case(environment, trust_remote_code=trust_remote_code, fork=fork)
+        try:
+            built = await foundations.check_foundations(case)
+            tasks: list[AuditedTask] = []
+            found, coverage = built, Counts()
+            if not case.has("does_not_load"):
+                found, tasks, coverage = await _live(case, built)
+        finally:
+            case.workers.stop()
     return _result(case, found, tasks, coverage, time.perf_counter() - started)
 
 
@@ -50,6 +52,7 @@ async def _live(case: Case, built: Quality) -> tuple[Quality, list[AuditedTask],
         exact = await exactness.check_exactness(case, probes)
         await lasting.check_ending(case, exact.final)
         tasks = [await audit_task(case, task) for task in case.environment.tasks]
+        await chaining.probe_after_others(case, probes)
         probing.note_untried(case, probes)
         coverage = await covering.measure_coverage(case)
     except (LoadError, WorkerError) as error:

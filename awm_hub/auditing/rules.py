@@ -9,7 +9,7 @@ from dataclasses import dataclass
 SEVERITIES = ("error", "warning", "info")
 """The most severe first."""
 
-AUDIT_VERSION = 1
+AUDIT_VERSION = 2
 """Grows whenever the same environment may get other findings: kept results of another version are not taken over."""
 
 

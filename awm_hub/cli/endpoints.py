@@ -7,7 +7,7 @@ from awm_hub.cli.options import Parser
 from awm_hub.errors import UsageError
 
 if TYPE_CHECKING:
-    from awm_hub.inference import Endpoint, Price
+    from awm_hub.inference import Endpoint, Price, Sampling
 
 KEYS = "A key for --base-url is read from AWM_HUB_API_KEY, one for Hugging Face's providers from HF_TOKEN or the login."
 
@@ -30,7 +30,7 @@ def endpoint_of(arguments: argparse.Namespace) -> "Endpoint":
     Raises:
         UsageError: no model is named, an option makes no sense, or the providers' token is missing.
     """
-    from awm_hub.inference import Endpoint, Sampling
+    from awm_hub.inference import Endpoint
 
     if arguments.model is None:
         raise UsageError("there is no model to ask", next_step="name one with --model, and its server with --base-url")
@@ -38,16 +38,28 @@ def endpoint_of(arguments: argparse.Namespace) -> "Endpoint":
         arguments.model,
         base_url=arguments.base_url,
         provider=arguments.provider,
-        sampling=Sampling(temperature=arguments.temperature, max_tokens=arguments.max_tokens),
+        sampling=sampling_of(arguments),
         concurrency=max(1, arguments.concurrency),
         requests_per_minute=arguments.requests_per_minute,
-        price=_price(arguments.price),
+        price=price_of(arguments.price),
     )
     endpoint.check_key()
     return endpoint
 
 
-def _price(text: str | None) -> "Price | None":
+def sampling_of(arguments: argparse.Namespace) -> "Sampling":
+    """What the options say of sampling."""
+    from awm_hub.inference import Sampling
+
+    return Sampling(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
+
+
+def price_of(text: str | None) -> "Price | None":
+    """The price that an option states.
+
+    Raises:
+        UsageError: it is not two numbers.
+    """
     from awm_hub.inference import Price
 
     if text is None:

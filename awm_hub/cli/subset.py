@@ -1,4 +1,4 @@
-"""`awm-hub subset`: sound tasks to train on, chosen by audit results and a seed, or right rollouts of such tasks."""
+"""`awm-hub subset`: sound tasks to train on, chosen by audit results and a seed, or right rollouts of them."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ def add(verbs: Verbs) -> None:
 does not satisfy them, their environment is deterministic and keeps no state outside its database. The same dataset and
 seed give the same subset. The default size is that of the paper's training set.
 
-With --rollouts, rollouts are chosen instead: those of such tasks that were judged COMPLETED, each conversation once. They
-are written as a dataset of trajectories.""",
+With --rollouts, rollouts are chosen instead: those of such tasks that were judged COMPLETED, each conversation once.
+They are written as a dataset of trajectories.""",
         examples=(
             "awm-hub subset --dataset awm/envs-1k --revision v1 -o subset.json",
             "awm-hub subset --dataset out --environments 10 --tasks 40 --seed 1 -o subset.json",

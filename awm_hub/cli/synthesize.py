@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from awm_hub.cli.endpoints import KEYS, add_endpoint, endpoint_of
+from awm_hub.cli.endpoints import KEYS, add_endpoint, endpoint_of, price_of, sampling_of
 from awm_hub.cli.options import Verbs, add_verb
 from awm_hub.cli.reports import Failure, Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
@@ -61,7 +61,7 @@ def add(verbs: Verbs) -> None:
         add(f"--{name}", metavar="N", type=int, default=count, help=f"{what} of an environment, at least ({count})")
     add("--tasks", metavar="N", type=int, default=10, help="tasks of an environment (10)")
     add("--embedder", metavar="NAME", default="wordllama", help="compares scenarios: wordllama, or module:Class")
-    add("--license", metavar="ID", default="Apache-2.0", help="of what is made (default Apache-2.0)")
+    add("--license", metavar="ID", help="recorded for what is made, such as CC-BY-4.0")
     add("--concurrency", metavar="N", type=int, default=16, help="requests at a time (default 16)")
     add("--explain", metavar="ENV", help="tell how this environment came about, and do nothing else")
     add_endpoint(parser)
@@ -87,6 +87,8 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
             endpoint=endpoint,
             batch=arguments.batch,
             model=arguments.model,
+            sampling=sampling_of(arguments) if endpoint is None else None,
+            price=price_of(arguments.price) if endpoint is None else None,
             target=arguments.target,
             interface=arguments.interface,
             sizes=sizes,

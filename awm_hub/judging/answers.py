@@ -2,9 +2,9 @@
 
 Verifiers and judges alike compare answers here and nowhere else. Only the text after `</think>` counts. The given
 answer is the JSON value that ends it, fenced or not: an object or a list wherever it starts, any other value on a line
-of its own. Where none of the expected kind ends it, the *whole* text, trimmed of punctuation and emphasis, must be the
-value: a number, a text, a list or `key: value` lines. A number or a word inside a sentence is never an answer, so that
-neither "100" nor "10 or 12" nor a list of all candidates can stand for 10.
+of its own, perhaps after the prompt's word `JSON:`. Where none of the expected kind ends it, the *whole* text, trimmed
+of punctuation and emphasis, must be the value: a number, a text, a list or `key: value` lines. A number or a word inside
+a sentence is never an answer, so that neither "100" nor "10 or 12" nor a list of all candidates can stand for 10.
 
 The kind must be the one that the prompt asks for: `{"answer": 25}` is no number. In plain form `1,250` is one number
 where a number is expected, and two items where a list of numbers is, unless line ends or semicolons part the items.
@@ -35,6 +35,8 @@ _LANGUAGE = re.compile(r"[\w+-]*[ \t\r]*\n")
 _LINE_END = re.compile(r"[\r\n]+")
 _GROUP = r"[,'’\u00a0\u2009\u202f ]"
 _NUMBER = re.compile(rf"([+-]?)(\d{{1,3}}(?:({_GROUP})\d{{3}}(?:\3\d{{3}})*)|\d+|(?=\.\d))(\.\d+)?", re.ASCII)
+_LABEL = re.compile(r"\A[\s*_`]*JSON[*_`]*\s*:[*_`]*(?=\s)", re.ASCII)
+"""What the prompt says of the form (`End with JSON: <number>`), which agents like to repeat before the value."""
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -150,7 +152,8 @@ def _rank(value: Any) -> tuple[str, float, str]:
 def _json_values(text: str) -> Iterator[Any]:
     """The JSON value that ends a text, if one does; else the one that the trimmed text is."""
     source = _fenced(text) if text.endswith(_FENCE) else text
-    for candidate in (_closing_part(source), source.rpartition("\n")[2], _trimmed(text)):
+    last = _LABEL.sub("", source.rpartition("\n")[2])
+    for candidate in (_closing_part(source), last, _trimmed(text)):
         try:
             yield _parsed(candidate.strip())
         except ValueError:

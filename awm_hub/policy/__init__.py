@@ -6,7 +6,7 @@ them by the names of the command line. `rules` holds the six rules of the paper'
 """
 
 from awm_hub.policy.acting import Action, Call, Message, Policy, Turn, View, Violation
-from awm_hub.policy.chat import ChatPolicy
+from awm_hub.policy.chat import ChatPolicy, opening
 from awm_hub.policy.naming import policy_from
 from awm_hub.policy.parsing import parse
 from awm_hub.policy.scripted import NoopPolicy, RandomPolicy, ReplayPolicy, SolutionPolicy
@@ -24,6 +24,7 @@ __all__ = [
     "Turn",
     "View",
     "Violation",
+    "opening",
     "parse",
     "policy_from",
 ]

@@ -49,8 +49,7 @@ class ChatPolicy:
         tool_prefix: str = "",
         keeps_thoughts: bool = False,
     ) -> None:
-        if protocol not in PROTOCOLS:
-            raise UsageError(f"there is no protocol {protocol!r}", next_step=f"one of {', '.join(PROTOCOLS)}")
+        _system_prompt(protocol)
         if result_chars < 1:
             raise UsageError(f"result_chars is {result_chars}", next_step="leave at least one character of a result")
         self.endpoint, self.protocol = endpoint, protocol
@@ -122,10 +121,7 @@ class ChatPolicy:
         return opening + [message for position in shown for message in turns[position]]
 
     def _opening(self, view: View) -> list[Message]:
-        return [
-            {"role": "system", "content": f"{PROTOCOLS[self.protocol]}\n\n# System\n\n{view.briefing}"},
-            {"role": "user", "content": view.prompt},
-        ]
+        return opening(self.protocol, view.briefing, view.prompt)
 
     def _naming(self, view: View) -> protocols.Naming:
         return protocols.Naming(tools=view.tools, prefix=self.tool_prefix)
@@ -137,3 +133,26 @@ class ChatPolicy:
             return sampling
         mixed = hashlib.sha256(f"{sampling.seed}:{view.seed}:{len(view.turns)}".encode()).digest()
         return replace(sampling, seed=int.from_bytes(mixed[:8]) % _MAX_SEED)
+
+
+def opening(protocol: str, briefing: str, prompt: str) -> list[Message]:
+    """The messages that a conversation begins with: what a policy is asked with, and what it has to be trained on.
+
+    Args:
+        protocol: `native` or `text`.
+        briefing: The environment's.
+        prompt: The task's.
+
+    Raises:
+        UsageError: there is no such protocol.
+    """
+    return [
+        {"role": "system", "content": f"{_system_prompt(protocol)}\n\n# System\n\n{briefing}"},
+        {"role": "user", "content": prompt},
+    ]
+
+
+def _system_prompt(protocol: str) -> str:
+    if protocol not in PROTOCOLS:
+        raise UsageError(f"there is no protocol {protocol!r}", next_step=f"one of {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol]

@@ -1,8 +1,8 @@
 """Examples to learn from: rollouts that a judge found right, of tasks that an audit found sound.
 
-A model that learns from rollouts learns their mistakes too, and those of the environments. So a rollout is kept where its
-latest verdict is COMPLETED, it broke no rule that ended it, its environment is there in the same content, and its task
-is one that `training_subset` would choose: audited, sound, of the train split. Of equal conversations one is kept.
+A model that learns from rollouts learns their mistakes too, and those of the environments. So a rollout is kept where
+its latest verdict is COMPLETED, it broke no rule that ended it, its environment is there in the same content, and its
+task is one that `training_subset` would choose: audited, sound, of the train split. Of equal conversations one is kept.
 """
 
 import os

@@ -68,6 +68,11 @@ class Fork:
         self.tier = tier
         """Sandbox tier: `sealed` or `process`."""
 
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has died, or was stopped at a deadline."""
+        return self._process.is_dead
+
     async def run(self, op: str, *, interface: str = "functions", **fields: Any) -> Any:
         """One operation.
 
@@ -117,8 +122,8 @@ async def run_job(
         return await own.run(op, interface=interface, **fields)
 
 
-async def build(request: BuildRequest, *, trust_remote_code: bool = False) -> BuildReport:
-    """Build an environment's image and read its tools.
+async def build(request: BuildRequest, *, trust_remote_code: bool = False, reading: Fork | None = None) -> BuildReport:
+    """Build an environment's image and read its tools; `reading` is a fork to look at the image in.
 
     Raises:
         SourceError: `strict`, and a statement failed or the code does not load.
@@ -146,16 +151,16 @@ async def build(request: BuildRequest, *, trust_remote_code: bool = False) -> Bu
     except (KeyError, TypeError, ValueError, RecordError) as error:
         raise LoadError(f"the sandbox returned no build report: {error}") from error
     # the row's code ran where the image was made: what the image holds is found out where it did not
-    summary = await _summary(image, trust_remote_code)
+    summary = await _summary(image, trust_remote_code, reading)
     report = replace(claimed, image=image, image_sha256=hashlib.sha256(image).hexdigest(), **summary)
     if request.strict:
         report.raise_first()
     return report
 
 
-async def _summary(image: bytes, trust_remote_code: bool) -> dict[str, Any]:
+async def _summary(image: bytes, trust_remote_code: bool, fork: Fork | None = None) -> dict[str, Any]:
     try:
-        found = await run_job("summary", trust_remote_code=trust_remote_code, image=image)
+        found = await run_job("summary", trust_remote_code=trust_remote_code, fork=fork, image=image)
     except OperationError as error:
         raise LoadError(f"the image that was built cannot be read: {error}") from error
     return {"logical_hash": str(found["logical_hash"]), "row_counts": dict(found["row_counts"])}
@@ -204,23 +209,27 @@ async def state_diff(
         return StateDiff.from_dict(found)
 
 
-async def dump(image: bytes, *, max_rows: int = 1000, trust_remote_code: bool = False) -> dict[str, Any]:
+async def dump(
+    image: bytes, *, max_rows: int = 1000, trust_remote_code: bool = False, fork: Fork | None = None
+) -> dict[str, Any]:
     """Tables with columns, rows (JSON cells) and totals.
 
     Raises:
         ImageError: the image cannot be read.
     """
-    found: dict[str, Any] = await _read("dump", trust_remote_code=trust_remote_code, image=image, max_rows=max_rows)
+    found: dict[str, Any] = await _read(
+        "dump", trust_remote_code=trust_remote_code, fork=fork, image=image, max_rows=max_rows
+    )
     return found
 
 
-async def logical_hash(image: bytes, *, trust_remote_code: bool = False) -> str:
+async def logical_hash(image: bytes, *, trust_remote_code: bool = False, fork: Fork | None = None) -> str:
     """Hash of what an image holds, whatever its pages look like.
 
     Raises:
         ImageError: the image cannot be read.
     """
-    return str(await _run_read("hash", trust_remote_code=trust_remote_code, image=image))
+    return str(await _run_read("hash", trust_remote_code=trust_remote_code, fork=fork, image=image))
 
 
 async def query(
@@ -231,6 +240,7 @@ async def query(
     calls_count: int = 0,
     max_rows: int = 10_000,
     trust_remote_code: bool = False,
+    fork: Fork | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of one SELECT, cells as JSON.
 
@@ -240,6 +250,7 @@ async def query(
     found: list[dict[str, Any]] = await _read(
         "query",
         trust_remote_code=trust_remote_code,
+        fork=fork,
         image=image,
         sql=sql,
         clock_us=_microseconds(clock),

@@ -5,6 +5,7 @@ seal, the resource limits and the host's deadline stop attacks.
 """
 
 import contextlib
+import functools
 import sqlite3
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -18,6 +19,15 @@ _MAX_CELL_BYTES = 64 * 2**20
 _connect = sqlite3.connect
 Isolation = Literal["DEFERRED"] | None
 """None: the runtime begins and commits; DEFERRED: the driver begins, as upstream's modules expect."""
+_ALTERING = (
+    "create_function", "create_aggregate", "create_window_function", "create_collation", "deserialize",
+    "enable_load_extension", "executescript", "load_extension", "set_authorizer", "set_progress_handler",
+    "set_trace_callback", "setconfig", "setlimit",
+)  # fmt: skip
+_OWN_ATTRIBUTES = {
+    "functions", "has_lost_transaction", "is_altered", "is_bounded", "is_read_only", "is_trusted", "max_bytes",
+}  # fmt: skip
+_LEGACY = -1
 _DENIED = {
     sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH,
     sqlite3.SQLITE_PRAGMA,
@@ -30,9 +40,20 @@ class InstanceConnection(sqlite3.Connection):
     is_trusted = True
     is_read_only = False
     is_bounded = False
+    is_altered = False
+    """Whether code has changed something on the connection that no call takes back: a function, a limit, a hook."""
     has_lost_transaction = False
     """Whether the last call's transaction was ended by its own statement: what it wrote after that stayed."""
     max_bytes = 0
+
+    def is_as_opened(self, image: bytes) -> bool:
+        """Whether nothing tells this connection from a new one to the image: no write, even one that was taken back."""
+        return (
+            not (self.is_altered or self.in_transaction or self.total_changes or vars(self).keys() - _OWN_ATTRIBUTES)
+            and getattr(self, "autocommit", _LEGACY) == _LEGACY
+            and self.execute("PRAGMA temp.schema_version").fetchone()[0] == 0
+            and self.serialize() == image
+        )
 
     def close(self) -> None:
         """Nothing: the connection belongs to the runtime."""
@@ -73,6 +94,23 @@ class InstanceConnection(sqlite3.Connection):
         if read_only != self.is_read_only:
             self.execute(f"PRAGMA query_only = {int(read_only)}")
             self.is_read_only = read_only
+
+
+def _altering(name: str) -> Any:
+    """A method of connections that notes when code of the environment calls it."""
+    plain = getattr(sqlite3.Connection, name)
+
+    @functools.wraps(plain)
+    def method(db: InstanceConnection, *arguments: Any, **options: Any) -> Any:
+        db.is_altered = db.is_altered or not db.is_trusted
+        return plain(db, *arguments, **options)
+
+    return method
+
+
+for _name in _ALTERING:
+    if hasattr(sqlite3.Connection, _name):
+        setattr(InstanceConnection, _name, _altering(_name))
 
 
 def open_image(

@@ -69,11 +69,42 @@ def same_ending(
         RecordError: a name in a schema is no UTF-8.
         sqlite3.DatabaseError: a database cannot be read.
     """
-    if kind == "query":
-        found = differences((), seed_changes(initial, actual, volatile=volatile))
-    else:
-        wanted = seed_changes(initial, expected, volatile=volatile, free=free)
-        found = differences(wanted, seed_changes(initial, actual, volatile=volatile, free=free))
+    wanted = wanted_changes(initial, expected, volatile=volatile, free=free, kind=kind)
+    return same_changes(wanted, initial, actual, volatile=volatile, free=free, kind=kind)
+
+
+def wanted_changes(
+    initial: sqlite3.Connection,
+    expected: sqlite3.Connection,
+    *,
+    volatile: Collection[str],
+    free: Collection[str],
+    kind: str | None,
+) -> tuple[Change, ...]:
+    """What `same_changes` compares with: the changes of the solution, none for kind `query`."""
+    return () if kind == "query" else seed_changes(initial, expected, volatile=volatile, free=free)
+
+
+def same_changes(
+    wanted: Sequence[Change],
+    initial: sqlite3.Connection,
+    actual: sqlite3.Connection,
+    *,
+    volatile: Collection[str],
+    free: Collection[str],
+    kind: str | None,
+    among: Collection[str] | None = None,
+) -> tuple[bool, list[str]]:
+    """`same_ending` for many endings of one task, whose `wanted_changes` are looked up once.
+
+    `among` are the tables in which `actual` differs from `initial`, where they are known already.
+
+    Raises:
+        RecordError: a name in a schema is no UTF-8.
+        sqlite3.DatabaseError: a database cannot be read.
+    """
+    ignored = () if kind == "query" else free
+    found = differences(wanted, seed_changes(initial, actual, volatile=volatile, free=ignored, among=among))
     return not found, found
 
 
@@ -83,6 +114,7 @@ def seed_changes(
     *,
     volatile: Collection[str] = (),
     free: Collection[str] = (),
+    among: Collection[str] | None = None,
 ) -> tuple[Change, ...]:
     """The changes that lead from the seed to an ending.
 
@@ -94,8 +126,8 @@ def seed_changes(
     plain: list[Change] = []
     with statediff.reading(initial, final):
         shapes = statediff.tables(final)
-        links = {shape.name: _foreign_keys(final, shape, shapes) for shape in shapes}
-        for changes in statediff.table_changes(initial, final):
+        links = _links(final, shapes)
+        for changes in statediff.table_changes(initial, final, among=among):
             plain += _plain_changes(changes, ignored, _linking(links.get(changes.shape.name, ())))
         plain += _schema_changes(initial, final)
     targets = _NewRows(plain)
@@ -126,6 +158,17 @@ class _ForeignKey:
     columns: tuple[str, ...]
     parent: str
     parent_columns: tuple[str, ...]
+
+
+_known_links: dict[tuple[Row, ...], dict[str, tuple[_ForeignKey, ...]]] = {}
+"""Foreign keys of each table, by schema; a process has few schemas."""
+
+
+def _links(db: sqlite3.Connection, shapes: tuple[TableShape, ...]) -> dict[str, tuple[_ForeignKey, ...]]:
+    schema = tuple(statediff.schema_rows(db))
+    if schema not in _known_links:
+        _known_links[schema] = {shape.name: _foreign_keys(db, shape, shapes) for shape in shapes}
+    return _known_links[schema]
 
 
 def _foreign_keys(db: sqlite3.Connection, shape: TableShape, shapes: Iterable[TableShape]) -> tuple[_ForeignKey, ...]:

@@ -7,6 +7,7 @@ database locked. A handle that a module keeps leads to whichever instance is cal
 """
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,6 +22,9 @@ from awm_hub.sandbox.database import InstanceConnection
 
 _KEPT_OPTIONS = ("execution_options", "isolation_level", "json_deserializer", "json_serializer")
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
+_SETTING = re.compile(r"PRAGMA(?!\s+(foreign_keys|(main\.)?(table|index|foreign_key)_\w+)\b)", re.IGNORECASE)
+"""Settings that outlive a call: `foreign_keys` is set back, the others only read."""
+_OF_SQLALCHEMY = ("regexp", "floor")
 _create_engine = sqlalchemy.create_engine
 
 
@@ -92,7 +96,10 @@ class Handle:
         known: set[tuple[str, int]] = vars(_connection()).setdefault("functions", set())
         if (name, narg) not in known:
             known.add((name, narg))
-            _connection().create_function(name, narg, function, **options)
+            db = _connection()
+            is_altered = db.is_altered or name not in _OF_SQLALCHEMY
+            db.create_function(name, narg, function, **options)
+            db.is_altered = is_altered
 
     @property
     def isolation_level(self) -> str | None:
@@ -137,7 +144,14 @@ class _Cursor(sqlite3.Cursor):
             self._note()
         return self
 
+    def executescript(self, sql: str, /) -> "_Cursor":
+        _connection().is_altered = True
+        super().executescript(sql)
+        return self
+
     def _check(self, sql: str) -> None:
+        if _SETTING.search(sql):
+            _connection().is_altered = True
         if self.handle.is_kept_out() and sql.lstrip().upper().startswith(_WRITES):
             raise sqlite3.OperationalError("database is locked")
 

@@ -18,7 +18,7 @@ import marshal
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +29,16 @@ Row = tuple[Any, ...]
 _Signature = tuple[Row, tuple[type, ...]]
 
 _ROWS_AT_ONCE = 500
+_PARTS_KEPT = 4
+_NO_ROWS = marshal.dumps([], 2)
 _any_text = functools.partial(str, encoding="utf-8", errors="surrogateescape")
 _HIDDEN, _GENERATED = 1, (2, 3)  # `hidden` in PRAGMA table_xinfo
 _known_shapes: dict[tuple[Row, ...], tuple["TableShape", ...]] = {}
 """By schema: the databases of one job mostly have the same, and a process has few jobs."""
+_unchanging: dict[int, list[Row]] = {}
+"""Schema of the connections that are `unchanging`, by their identity."""
+_known_order: dict[tuple[Row, ...], list[Row]] = {}
+"""What `schema_rows` gives, by the rows as they are stored."""
 _TYPE_ORDER = {"NoneType": 0, "int": 1, "float": 1, "str": 2, "BrokenText": 3, "bytes": 4}
 
 
@@ -85,6 +91,18 @@ def reading(*databases: sqlite3.Connection) -> Iterator[None]:
             db.text_factory = factory
 
 
+@contextlib.contextmanager
+def unchanging(*databases: sqlite3.Connection) -> Iterator[None]:
+    """While the schema of these connections is only read, and is looked up once."""
+    try:
+        for db in databases:
+            _unchanging[id(db)] = schema_rows(db)
+        yield
+    finally:
+        for db in databases:
+            _unchanging.pop(id(db), None)
+
+
 def json_value(value: Any) -> Any:
     """JSON form of a cell.
 
@@ -123,9 +141,21 @@ def tables(db: sqlite3.Connection) -> tuple[TableShape, ...]:
 
 def schema_rows(db: sqlite3.Connection) -> list[Row]:
     """Type, name, table and SQL of every schema object by type and name, without SQLite's internal ones."""
-    with reading(db):
-        found = select(db, "SELECT type, name, tbl_name, sql FROM main.sqlite_master")
-        return sorted((row for row in found if not str(row[1]).lower().startswith("sqlite_")), key=_order)
+    if id(db) in _unchanging:
+        return _unchanging[id(db)]
+    sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_master"
+    before, db.text_factory = db.text_factory, _any_text
+    try:
+        stored = tuple(select(db, sql))
+    finally:
+        db.text_factory = before
+    if stored not in _known_order:
+        with reading(db):
+            found = select(db, sql)
+            _known_order[stored] = sorted(
+                (row for row in found if not str(row[1]).lower().startswith("sqlite_")), key=_order
+            )
+    return _known_order[stored]
 
 
 def rows(db: sqlite3.Connection, shape: TableShape, columns: tuple[str, ...] | None = None) -> Iterator[Row]:
@@ -146,18 +176,25 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def diff(initial: sqlite3.Connection, final: sqlite3.Connection, *, volatile: Iterable[str] = ()) -> dict[str, Any]:
+def diff(
+    initial: sqlite3.Connection,
+    final: sqlite3.Connection,
+    *,
+    volatile: Iterable[str] = (),
+    among: Collection[str] | None = None,
+) -> dict[str, Any]:
     """Rows added, removed and changed, in the JSON form of `StateDiff`; only tables that differ.
 
     A changed row is shown whole, before and after. A table that was created, dropped or given other columns is shown
-    as all its rows added or removed. `volatile` names columns (`table.column`) to leave out, unless they are keys.
+    as all its rows added or removed. `volatile` names columns (`table.column`) to leave out, unless they are keys;
+    `among` are the `differing_tables`, where they are known already.
 
     Raises:
         RecordError: a name in the schema is no UTF-8.
         sqlite3.DatabaseError: a database cannot be read.
     """
     found: dict[str, Any] = {}
-    for changes in table_changes(initial, final, leave_out=volatile):
+    for changes in table_changes(initial, final, leave_out=volatile, among=among):
         shape = changes.shape
         table = found.setdefault(shape.name, {"added": [], "removed": [], "changed": []})
         table["added"] += [json_row(shape.columns, row) for row in changes.added]
@@ -167,24 +204,53 @@ def diff(initial: sqlite3.Connection, final: sqlite3.Connection, *, volatile: It
 
 
 def table_changes(
-    initial: sqlite3.Connection, final: sqlite3.Connection, *, leave_out: Iterable[str] = ()
+    initial: sqlite3.Connection,
+    final: sqlite3.Connection,
+    *,
+    leave_out: Iterable[str] = (),
+    among: Collection[str] | None = None,
 ) -> Iterator[TableChanges]:
     """The tables that differ, by name, with their rows in the order of their keys.
+
+    Args:
+        initial: One database.
+        final: The other one.
+        leave_out: Columns (`table.column`) that do not count, unless they are keys.
+        among: The `differing_tables`, where they are known already.
 
     Raises:
         RecordError: a name in the schema is no UTF-8.
         sqlite3.DatabaseError: a database cannot be read.
     """
     absent = names_of(leave_out)
+    if among is None:
+        among = differing_tables(initial, final)
     before = {shape.name: _without(shape, absent) for shape in tables(initial)}
-    after = before
-    if schema_rows(initial) != schema_rows(final):
-        after = {shape.name: _without(shape, absent) for shape in tables(final)}
+    after = {shape.name: _without(shape, absent) for shape in tables(final)}
     with reading(initial, final):
-        for name in sorted(before.keys() | after.keys()):
-            old, new = before.get(name), after.get(name)
-            if old is None or old != new or not _are_rows_equal(initial, final, old):
-                yield from _changes_of(initial, final, old, new)
+        for name in sorted(among):
+            yield from _changes_of(initial, final, before.get(name), after.get(name))
+
+
+def differing_tables(
+    initial: sqlite3.Connection, final: sqlite3.Connection, *, read: dict[str, list[bytes]] | None = None
+) -> frozenset[str]:
+    """Names of the tables that are not the same in both: in their columns, their rows, or the order of their rows.
+
+    Args:
+        initial: One database.
+        final: The other one.
+        read: What has been read of `initial`, where it is compared with many; small tables are added.
+
+    Raises:
+        RecordError: a name in the schema is no UTF-8.
+        sqlite3.DatabaseError: a database cannot be read.
+    """
+    before, after = ({shape.name: shape for shape in tables(db)} for db in (initial, final))
+    found = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    with reading(initial, final):
+        same = [before[name] for name in before if name not in found]
+        return frozenset(found) | {shape.name for shape in same if not _are_rows_equal(initial, final, shape, read)}
 
 
 def names_of(columns: Iterable[str]) -> frozenset[str]:
@@ -283,21 +349,32 @@ def _changes_of(
         yield TableChanges(shape=after, added=tuple(new))
 
 
-def _are_rows_equal(one: sqlite3.Connection, other: sqlite3.Connection, shape: TableShape) -> bool:
+def _are_rows_equal(
+    one: sqlite3.Connection, other: sqlite3.Connection, shape: TableShape, read: dict[str, list[bytes]] | None
+) -> bool:
     """Whether two tables hold the same rows in the same order: most do, and this is quick to see."""
     factories = one.text_factory, other.text_factory
     one.text_factory = other.text_factory = _any_text
     try:
-        left, right = rows(one, shape), rows(other, shape)
-        while True:
-            parts = [list(itertools.islice(found, _ROWS_AT_ONCE)) for found in (left, right)]
-            # marshal tells 1 from 1.0, and without references (version 2) equal values have equal bytes
-            if marshal.dumps(parts[0], 2) != marshal.dumps(parts[1], 2):
-                return False
-            if not parts[0]:
-                return True
+        if read is not None and shape.name not in read:
+            first = list(itertools.islice(_parts(one, shape), _PARTS_KEPT))
+            if not first or first[-1] == _NO_ROWS:
+                read[shape.name] = first
+        left = iter(read[shape.name]) if read is not None and shape.name in read else _parts(one, shape)
+        return all(one == other for one, other in zip(left, _parts(other, shape), strict=False))
     finally:
         one.text_factory, other.text_factory = factories
+
+
+def _parts(db: sqlite3.Connection, shape: TableShape) -> Iterator[bytes]:
+    """The rows of a table, some at a time, as bytes that are equal where they are; the last part has none."""
+    found = rows(db, shape)
+    while True:
+        # marshal tells 1 from 1.0, and without references (version 2) equal values have equal bytes
+        part = marshal.dumps(list(itertools.islice(found, _ROWS_AT_ONCE)), 2)
+        yield part
+        if part == _NO_ROWS:
+            return
 
 
 def _unmatched(old: Iterator[Row], new: Iterator[Row]) -> tuple[list[Row], list[Row]]:

@@ -7,6 +7,7 @@ Those paths lead to named in-memory databases, so that several connections, `mod
 files, and to nothing else.
 """
 
+import functools
 import inspect
 import json
 import os
@@ -80,7 +81,7 @@ def run(request: dict[str, Any], clock: FrozenClock) -> str:
         "final_answer": request["answer"],
         "answer": request["answer"],
     }
-    exec(compile(request["code"], FILENAME, "exec"), module.__dict__)
+    exec(_compiled(request["code"]), module.__dict__)
     function = vars(module).get(request["function"])
     if not callable(function):
         raise LookupError(f"the verifier code defines no function {request['function']!r}")
@@ -90,6 +91,11 @@ def run(request: dict[str, Any], clock: FrozenClock) -> str:
         raise TypeError(f"{request['function']} asks for {', '.join(unknown)}, which a verifier is not given")
     result = function(**{p.name: offered[p.name] for p in parameters if p.name in offered})
     return encode(result, _MAX_RESULT_BYTES)
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(code: str) -> types.CodeType:
+    return compile(code, FILENAME, "exec")
 
 
 def _serve_paths(images: dict[str, bytes]) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import sqlite3
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from awm_hub.sandbox import endings, frames, randomness, seal, statediff, verification
@@ -30,7 +31,8 @@ class Worker:
         self._deadline = Deadline()
         self._loop = asyncio.new_event_loop()
         self._hosting: Hosting | None = None
-        self._verifiers_clock: FrozenClock | None = None
+        self._clock: FrozenClock | None = None
+        self._kept = _Kept(self._opened)
 
     def serve(self) -> None:
         """Answer frames until the host closes the socket."""
@@ -82,8 +84,10 @@ class Worker:
         return True
 
     def _op_create(self, message: dict[str, Any]) -> bool:
-        image = message["image"] or self._hosted.images[message["key"]]
-        self._hosted.create(message["instance"], image, message["seed"], message["calls_count"])
+        is_own = message["image"] is not None
+        image = message["image"] if is_own else self._hosted.images[message["key"]]
+        key = None if is_own else message["key"]
+        self._hosted.create(message["instance"], image, message["seed"], message["calls_count"], key)
         return True
 
     def _op_call(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -119,10 +123,7 @@ class Worker:
     def _op_verify(self, message: dict[str, Any]) -> str:
         randomness.install()
         randomness.seed_call(0, 0)
-        if self._verifiers_clock is None:
-            self._verifiers_clock = start_clock(message["clock_us"])
-        clock = self._verifiers_clock
-        clock.set_calls(message["calls_count"])
+        clock = self._clock_of(message)
         with self._deadline.running(message["seconds"]):
             return verification.run(message, clock)
 
@@ -160,13 +161,19 @@ class Worker:
             return statediff.logical_hash(self._opened(message["image"]))
 
     def _op_query(self, message: dict[str, Any]) -> str:
-        clock = start_clock(message["clock_us"])
-        clock.set_calls(message["calls_count"])
+        clock = self._clock_of(message)
         with self._deadline.running(message["seconds"]):
             db = self._opened(message["image"], clock)
             rows = [dict(row) for row in db.execute(message["sql"]).fetchmany(message["max_rows"])]
             plain = [{k: statediff.json_value(v) for k, v in row.items()} for row in rows]
             return json.dumps(plain, ensure_ascii=False)
+
+    def _clock_of(self, message: dict[str, Any]) -> FrozenClock:
+        """The clock after so many calls; all requests to one process are about one environment."""
+        if self._clock is None:
+            self._clock = start_clock(message["clock_us"])
+        self._clock.set_calls(message["calls_count"])
+        return self._clock
 
     def _opened(self, image: bytes, clock: FrozenClock | None = None) -> sqlite3.Connection:
         db = open_read_only(image, clock)
@@ -175,13 +182,39 @@ class Worker:
 
     def _op_compare(self, message: dict[str, Any]) -> str:
         with self._deadline.running(message["seconds"]):
-            initial, expected, actual = (self._opened(message[k]) for k in ("initial", "expected", "actual"))
             volatile, free = frozenset(message["volatile"]), frozenset(message["free"])
-            equal, differences = endings.same_ending(
-                initial, expected, actual, volatile=volatile, free=free, kind=message["kind"]
-            )
-            changes = statediff.diff(initial, actual, volatile=volatile)
+            rules: dict[str, Any] = {"volatile": volatile, "free": free, "kind": message["kind"]}
+            actual = self._opened(message["actual"])
+            with (
+                self._kept.solution(message["initial"], message["expected"], rules) as (initial, wanted, read),
+                statediff.unchanging(initial, actual),
+            ):
+                among = statediff.differing_tables(initial, actual, read=read)
+                equal, differences = endings.same_changes(wanted, initial, actual, among=among, **rules)
+                changes = statediff.diff(initial, actual, volatile=volatile, among=among)
             return json.dumps({"equal": equal, "differences": differences, "changes": changes}, ensure_ascii=False)
+
+
+class _Kept:
+    """What comparisons with one solution have in common; many of one task follow each other."""
+
+    def __init__(self, opened: Callable[[bytes], sqlite3.Connection]) -> None:
+        self._opened = opened
+        self._key: tuple[Any, ...] = ()
+        self._found: tuple[sqlite3.Connection, tuple[endings.Change, ...], dict[str, list[bytes]]] | None = None
+
+    @contextlib.contextmanager
+    def solution(
+        self, initial: bytes, expected: bytes, rules: dict[str, Any]
+    ) -> Iterator[tuple[sqlite3.Connection, tuple[endings.Change, ...], dict[str, list[bytes]]]]:
+        """The initial database, the changes that the solution makes, and what was read; after an error all is new."""
+        key = (initial, expected, rules)
+        found, self._found = self._found, None
+        if found is None or self._key != key:
+            db = self._opened(initial)
+            self._key, found = key, (db, endings.wanted_changes(db, self._opened(expected), **rules), {})
+        yield found
+        self._found = found
 
 
 def main(connection: socket.socket, order: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from awm_hub.canonical import to_json
-from awm_hub.environment import Environment
+from awm_hub.environment import Environment, Task
 from awm_hub.inference.replies import Reply
 from awm_hub.synthesis import products
 from awm_hub.synthesis.drafts import Draft
@@ -35,14 +35,15 @@ class Decision:
 
 
 def question(
-    draft: Draft, slug: str, trajectory: Trajectory, changes: StateDiff | None, objections: Sequence[str]
+    draft: Draft, task: Task, trajectory: Trajectory, changes: StateDiff | None, objections: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The messages that ask an arbiter."""
+    slug = task.slug
     facts = draft.facts.get(slug, {})
     sql = facts.get("answer_sql")
     text = fill(
         "arbiter",
-        task=f"{draft.tasks[slug]['instruction']}\n(Kind: {draft.tasks[slug]['kind']}.)",
+        task=f"{task.prompt}\n(Kind: {task.kind}.)",
         rules=str(draft.scenario.get("rules") or "None."),
         success=str(facts.get("success", "")),
         failure=str(facts.get("failure", "")),

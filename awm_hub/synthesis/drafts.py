@@ -19,6 +19,7 @@ from awm_hub.environment import Provenance
 from awm_hub.packing import Source, read_source
 from awm_hub.packing.sources import PROVENANCE_KEYS
 from awm_hub.synthesis import products
+from awm_hub.synthesis.dressing import dressed
 from awm_hub.synthesis.products import Parts
 
 TASK = "task:"
@@ -95,7 +96,10 @@ class Draft:
     @property
     def code(self) -> str:
         """`tools.py`."""
-        return products.write_python(self.parts("code"))
+        parts = self.parts("code")
+        if self.interface == "functions":
+            parts = dressed(parts, self.records("toolset"))
+        return products.write_python(parts)
 
     @property
     def verifier_module(self) -> str:
@@ -149,7 +153,7 @@ def _scenario(draft: Draft, provenance: Provenance) -> dict[str, Any]:
         "title": str(told.get("title") or draft.name),
         "description": str(told.get("description") or ""),
         "categories": list(told.get("categories") or ()) if draft.interface == "functions" else [],
-        "rules": str(told.get("rules") or ""),
+        "rules": _lines(str(told.get("rules") or "")),
         "clock": draft.clock,
         "interface": draft.interface,
     }
@@ -173,7 +177,7 @@ def _task(draft: Draft, slug: str, told: Mapping[str, Any]) -> dict[str, Any]:
         "kind": told["kind"],
         "answer": solved.get("answer", facts.get("answer")),
         "answer_order": facts.get("answer_order"),
-        "answer_sql": facts.get("answer_sql"),
+        "answer_sql": _lines(facts.get("answer_sql")),
         "free": facts.get("free"),
         "solution": _solution(solved),
         "success": facts.get("success"),
@@ -182,6 +186,11 @@ def _task(draft: Draft, slug: str, told: Mapping[str, Any]) -> dict[str, Any]:
     if found["answer"] is None:
         found["answer_sql"] = found["answer_order"] = None
     return {key: value for key, value in found.items() if value is not None and value != []}
+
+
+def _lines(text: Any) -> Any:
+    """A text of several lines as TOML writes one."""
+    return tomlkit.string(text, multiline=True) if isinstance(text, str) and "\n" in text else text
 
 
 def _solution(solved: Mapping[str, Any]) -> Any:

@@ -20,6 +20,7 @@ import awm_hub
 from awm_hub.auditing import AUDIT_VERSION, AuditedEnvironment
 from awm_hub.canonical import sha256_of
 from awm_hub.inference import Reply
+from awm_hub.inference.replies import escaped
 from awm_hub.synthesis import products, requests
 from awm_hub.synthesis.asking import Desk
 from awm_hub.synthesis.drafts import Draft
@@ -33,6 +34,8 @@ ATTEMPTS = 5
 """Of a stage at an environment, and of the solver at a task (paper §1)."""
 ATTEMPTS_FOR_WARNINGS = 3
 """Warnings are sent back while the stage has had fewer."""
+MAX_ANSWER_CHARS = 400_000
+"""Ten times what an environment's code takes; what is longer is a model that repeats itself."""
 GATES_VERSION = 1
 """Rises when gates find something else in the same products, so that kept verdicts are not used any more."""
 
@@ -83,6 +86,8 @@ class _Best:
     draft: Draft | None = None
     audited: Audited | None = None
     problems: tuple[Problem, ...] = ()
+    solver: SolverState = field(default_factory=SolverState)
+    """As it was with this draft: its attempts are the ones that the solutions are from."""
 
 
 @dataclass(kw_only=True)
@@ -105,19 +110,27 @@ class Maker:
             BudgetError: the budget is used up.
             RemoteError: the endpoint failed for good.
         """
+        last: tuple[Problem, ...] = ()
         try:
             while asked := await self._found():
                 await self._mend(*asked)
         except _ExhaustedError as error:
-            self._keep_better(-1, error.problems)
+            last = error.problems
         best = self.best
         return Made(
             draft=best.draft or self.draft,
             audited=best.audited,
-            problems=best.problems,
+            problems=self._left(last),
             attempts=dict(self.attempts),
-            solver=self.solver,
+            solver=best.solver,
         )
+
+    def _left(self, last: Sequence[Problem]) -> tuple[Problem, ...]:
+        """What stands against the best draft; where nothing does and it is not finished, what it ended with as well."""
+        best = self.best
+        if best.audited is not None or errors(best.problems):
+            return best.problems
+        return tuple(dict.fromkeys((*best.problems, *last)))
 
     async def _found(self) -> tuple[str, tuple[Problem, ...]] | None:
         """The first gate that has something to send back, and what it found; None when all have passed."""
@@ -162,7 +175,8 @@ class Maker:
         wrong = len(errors(found))
         rank = (position, -wrong, wrong - len(found))
         if rank > self.best.rank:
-            self.best = _Best(rank=rank, draft=self.draft, problems=tuple(found), audited=audited)
+            solver = SolverState.from_dict(self.solver.to_dict())
+            self.best = _Best(rank=rank, draft=self.draft, problems=tuple(found), audited=audited, solver=solver)
 
     async def _mend(self, gate: str, found: Sequence[Problem]) -> None:
         """Ask the earliest stage that is to blame for a correction."""
@@ -206,9 +220,12 @@ class Maker:
         try:
             if reply.finish_reason == "length":
                 raise AnswerError("the answer was cut off at the length limit: write more compactly")
+            if len(reply.content or "") > MAX_ANSWER_CHARS:
+                raise AnswerError(f"the answer has more than {MAX_ANSWER_CHARS:,} characters: write more compactly")
             answer = stage.read(reply.content or "")
             parts = products.merged(self.draft.parts(stage.name), answer)
             parts = products.parents_first(parts) if stage.name == "database" else parts
+            _check_text(parts)
         except AnswerError as error:
             return Problem(stage=stage.name, rule="unreadable_answer", subject="", message=str(error))
         self.draft = self.draft.having(stage.name, parts)
@@ -217,7 +234,7 @@ class Maker:
     def _record(
         self, key: str, stage: str, number: int, gate: str, because: Sequence[Problem], failure: Problem | None
     ) -> None:
-        self.store.add_attempt(
+        is_new = self.store.add_attempt(
             key,
             environment=self.draft.id,
             stage=stage,
@@ -226,8 +243,9 @@ class Maker:
             because=[p.to_dict() for p in because],
             unreadable=None if failure is None else failure.message,
         )
-        event = {"event": "attempt", "environment": self.draft.id, "stage": stage, "number": number}
-        self.progress({**event, "problems": len(because), "is_readable": failure is None})
+        if is_new:
+            event = {"event": "attempt", "environment": self.draft.id, "stage": stage, "number": number}
+            self.progress({**event, "problems": len(because), "is_readable": failure is None})
 
     async def _gate(self, stage: Stage) -> tuple[Problem, ...]:
         """What a stage's gate finds, kept by the products that it looks at."""
@@ -245,7 +263,7 @@ class Maker:
 
     async def _solve(self) -> tuple[Problem, ...]:
         """Attempts at all tasks that have no solution yet, or one that no longer holds."""
-        key = _verdict_key("solution", sha256_of([self.draft.hash(), self.solver.to_dict()]))
+        key = _verdict_key("solution", sha256_of(escaped([self.draft.hash(), self.solver.to_dict()])))
         kept = self.store.verdict(key)
         if kept is None:
             draft, found = await solve_tasks(self.draft, self.desk, self.solver)
@@ -277,6 +295,20 @@ class Maker:
 
     def _tell(self, gate: str, found: Sequence[Problem]) -> None:
         self.progress({"event": "gate", "environment": self.draft.id, "gate": gate, "problems": len(errors(found))})
+
+
+def _check_text(parts: products.Parts) -> None:
+    """See that files can hold the parts.
+
+    Raises:
+        AnswerError: one has half of a surrogate pair, which JSON can name by its escape.
+    """
+    for name, text in parts.items():
+        try:
+            f"{name}{text}".encode()
+        except UnicodeEncodeError:
+            told = f"{name[:80]!a} holds half of a surrogate pair, which no file can: write the character itself"
+            raise AnswerError(told) from None
 
 
 def _result(audited: AuditedEnvironment) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from awm_hub.synthesis.reporting import Figures
 from awm_hub.synthesis.store import Store
 
 ENVIRONMENTS, REJECTED, ROLLOUTS, TRAJECTORIES = "environments", "rejected", "rollouts", "trajectories"
+_BEGUN = ".writing-"
+"""Beginning of the names of folders that are not whole yet; `write_trajectories` has it too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,18 @@ class Outputs:
     """The folder of a run."""
 
     folder: Path
-    license: str
+    license: str | None
+
+    def clear(self) -> None:
+        """Remove what a run that was killed had begun to write."""
+        for place in (self.folder, *(self.folder / name for name in (ENVIRONMENTS, REJECTED, ROLLOUTS))):
+            for path in place.glob(f"{_BEGUN}*"):
+                shutil.rmtree(path)
+
+    def forget(self, name: str) -> None:
+        """Remove what an environment has come to before."""
+        for kind in (ENVIRONMENTS, REJECTED, ROLLOUTS):
+            shutil.rmtree(self.folder / kind / name, ignore_errors=True)
 
     async def keep(self, made: Made, desk: Desk, store: Store) -> None:
         """Write what became of an environment, unless it is there.
@@ -104,7 +117,7 @@ def _rollout(path: Path) -> Rollout:
 def _whole(target: Path) -> Iterator[Path]:
     """A place beside the target that becomes it when the block is left without an error."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    room = Path(tempfile.mkdtemp(dir=target.parent, prefix=".writing-"))
+    room = Path(tempfile.mkdtemp(dir=target.parent, prefix=_BEGUN))
     try:
         place = room / target.name
         yield place

@@ -70,7 +70,7 @@ def read_object(text: str) -> dict[str, Any]:
         AnswerError: there is none.
     """
     blocks = [body for language, body in _blocks(text) if language in ("json", "jsonc", "json5", "")]
-    for candidate in (*reversed(blocks), _without_thoughts(text)):
+    for candidate in (*reversed(blocks), unfenced(text)):
         found = _object_in(candidate)
         if found is not None:
             return found
@@ -94,7 +94,7 @@ def read_sql(text: str) -> Answer:
     for statement in found:
         name = _sql_name(statement)
         parts[name] = f"{parts[name]}\n{statement};" if name in parts else f"{statement};"
-    return _answer(parts, _removed(text), "SQL statements in a ```sql block")
+    return _answer(parts, removed_in(text), "SQL statements in a ```sql block")
 
 
 def read_python(text: str) -> Answer:
@@ -104,7 +104,7 @@ def read_python(text: str) -> Answer:
         AnswerError: there is no Python, or it does not parse.
     """
     code = "\n\n".join(_code_of(text, ("python", "py", "python3"), r"^(?:def|class|import|from|[A-Z_]+\s*=)\b"))
-    return _answer(python_parts(code, text), _removed(text), "Python in a ```python block")
+    return _answer(python_parts(code, text), removed_in(text), "Python in a ```python block")
 
 
 def python_parts(code: str, text: str = "") -> dict[str, str]:
@@ -184,7 +184,8 @@ def _answer(parts: Parts, removed: Iterable[str], expected: str) -> Answer:
     return Answer(parts=parts, removed=gone)
 
 
-def _removed(text: str) -> list[str]:
+def removed_in(text: str) -> list[str]:
+    """Names of the parts that an answer takes out, by a JSON block of its own."""
     for body in blocks_of(text, ("json",)):
         found = _object_in(body)
         if found is not None and isinstance(found.get(REMOVED), list):
@@ -192,13 +193,14 @@ def _removed(text: str) -> list[str]:
     return []
 
 
-def _without_thoughts(text: str) -> str:
+def unfenced(text: str) -> str:
+    """The text without the thoughts before it."""
     return _THOUGHTS.sub("", text)
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:
     """Language and content of each fenced block."""
-    return [(language.lower(), body) for _, language, body in _FENCE.findall(_without_thoughts(text))]
+    return [(language.lower(), body) for _, language, body in _FENCE.findall(unfenced(text))]
 
 
 def _code_of(text: str, languages: Sequence[str], sign: str) -> list[str]:
@@ -207,7 +209,7 @@ def _code_of(text: str, languages: Sequence[str], sign: str) -> list[str]:
     for wanted in (languages, ("",)):
         if found := [body for language, body in blocks if language in wanted]:
             return found
-    said = _without_thoughts(text)
+    said = unfenced(text)
     if blocks or not re.search(sign, said, re.MULTILINE):
         return []
     opened = _OPEN_FENCE.search(said)

@@ -11,12 +11,12 @@ import dataclasses
 import datetime as dt
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from awm_hub.errors import AwmHubError, RemoteError, UsageError
-from awm_hub.inference import Endpoint
+from awm_hub.errors import AwmHubError, ContextFullError, RemoteError, SealError, UsageError
+from awm_hub.inference import Endpoint, Price, Sampling
 from awm_hub.runtime.sync import run as run_sync
 from awm_hub.synthesis import batches, scenarios
 from awm_hub.synthesis.asking import Budget, BudgetError, Desk, Waiting
@@ -31,7 +31,6 @@ from awm_hub.synthesis.store import Store
 
 CLOCK = dt.datetime(2026, 6, 1, 8, tzinfo=dt.UTC)
 """\"Now\" in every environment of a run, unless it is said otherwise."""
-LICENSE = "Apache-2.0"
 CONCURRENCY = 4
 """Environments at a time; their gates are computing."""
 
@@ -83,13 +82,15 @@ def synthesize(
     endpoint: Endpoint | None = None,
     batch: str | os.PathLike[str] | None = None,
     model: str = "",
+    sampling: Sampling | None = None,
+    price: Price | None = None,
     target: int | None = None,
     interface: str = "functions",
     sizes: Sizes | None = None,
     clock: dt.datetime = CLOCK,
     budget: Budget | None = None,
     embedder: str = "wordllama",
-    license: str = LICENSE,
+    license: str | None = None,
     concurrency: int = CONCURRENCY,
     progress: Progress | None = None,
 ) -> SynthesisReport:
@@ -101,13 +102,15 @@ def synthesize(
         endpoint: Asked for answers; None with `batch`.
         batch: Folder of batch files: answers are read from it and the next round of requests is written to it.
         model: In the batch's requests; with an endpoint, its own.
+        sampling: In the batch's requests; an endpoint has its own.
+        price: Of a batch's tokens, for the ledger and a budget; an endpoint has its own.
         target: Scenarios wanted; more than there are seeds are invented. None takes the seeds.
         interface: `functions`, or `fastapi` as the paper did.
         sizes: How large an environment has to be.
         clock: "Now" inside the environments.
         budget: No further request once it is reached; the run stops and can go on with a larger one.
         embedder: Compares scenarios: `wordllama`, or `module:Class`.
-        license: Recorded in the environments' provenance.
+        license: Recorded in the environments' provenance, as an SPDX identifier; None records none.
         concurrency: Environments at a time.
         progress: Called with one object per event.
 
@@ -117,7 +120,7 @@ def synthesize(
         RemoteError: the endpoint failed for good; everything answered is kept.
         SealError: this machine cannot seal a process: what a model has just written runs nowhere else.
     """
-    _check(endpoint, batch, target)
+    _check(endpoint, batch, target, sizes or Sizes())
     settings = {
         "seeds": [asdict(seed) for seed in seeds],
         "target": target,
@@ -127,7 +130,8 @@ def synthesize(
         "embedder": embedder,
     }
     with Store.open(Path(out), settings) as store:
-        desk = Desk(store, endpoint, model=model or (endpoint.model if endpoint else ""), budget=budget)
+        named = model or (endpoint.model if endpoint else "")
+        desk = Desk(store, endpoint, model=named, sampling=sampling, price=price, budget=budget)
         run = _Run(
             outputs=Outputs(folder=Path(out), license=license),
             store=store,
@@ -142,11 +146,14 @@ def synthesize(
         return run_sync(run.go, batch)
 
 
-def _check(endpoint: Endpoint | None, batch: str | os.PathLike[str] | None, target: int | None) -> None:
+def _check(endpoint: Endpoint | None, batch: str | os.PathLike[str] | None, target: int | None, sizes: Sizes) -> None:
     if (endpoint is None) == (batch is None):
         raise UsageError("answers come from an endpoint or from a batch", next_step="name a model, or --batch DIR")
     if target is not None and target < 1:
         raise UsageError(f"target is {target}", next_step="ask for at least one scenario")
+    for name, size in asdict(sizes).items():
+        if size < 1:
+            raise UsageError(f"{name} is {size}", next_step="an environment has at least one of each")
 
 
 @dataclass(kw_only=True)
@@ -166,19 +173,23 @@ class _Run:
     accepted: list[str] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
     unfinished: list[Unfinished] = field(default_factory=list)
-    failures: list[RemoteError] = field(default_factory=list)
+    failures: list[AwmHubError] = field(default_factory=list)
+    """What is wrong with the endpoint or this machine, and not with one environment."""
 
     async def go(self, batch: str | os.PathLike[str] | None) -> SynthesisReport:
         """Go as far as answers and budget reach."""
+        self.outputs.clear()
         read = None if batch is None else batches.read_answers(Path(batch), self.store)
-        pool = await self._pool()
-        if pool is not None:
-            await self._make_all(pool)
+        pool = await self._started()
+        while read is not None and (more := batches.read_answers(Path(str(batch)), self.store)).taken:
+            read = replace(more, taken=read.taken + more.taken)  # answers to what is only asked now
+            pool = await self._started()
         trajectories = self.outputs.gather_trajectories()
         asked = None if batch is None else batches.write_round(self.desk, Path(batch))
+        report = self._report(pool, trajectories, batch=None if read is None else _batch(read, asked))
         if self.failures and not self.desk.waiting:
             raise self.failures[0]
-        return self._report(pool, trajectories, batch=None if read is None else _batch(read, asked))
+        return report
 
     def _figures(self, pool: Pool | None) -> Figures:
         """What the store and the pool tell, as a whole."""
@@ -186,6 +197,15 @@ class _Run:
         figures = figures_of(self.store, price=self.desk.price, pool=pool, diversity=spread)
         self.outputs.write_report(figures)
         return figures
+
+    async def _started(self) -> Pool | None:
+        """The pool, and all environments as far as the answers reach."""
+        for found in (self.accepted, self.rejected, self.unfinished, self.failures):
+            found.clear()
+        pool = await self._pool()
+        if pool is not None:
+            await self._make_all(pool)
+        return pool
 
     async def _pool(self) -> Pool | None:
         """The scenarios; None while they cannot be known."""
@@ -219,22 +239,26 @@ class _Run:
         try:
             made = await maker.make()
             await self._keep(made)
-        except (Waiting, BudgetError, AwmHubError) as error:
+        except Exception as error:  # the boundary of an environment: its faults must not cost the others
             self.unfinished.append(Unfinished(id=scenario.id, reason=_reason(error)))
-            if isinstance(error, RemoteError):
+            if isinstance(error, RemoteError | SealError) and not isinstance(error, ContextFullError):
                 self.failures.append(error)
 
     async def _keep(self, made: Made) -> None:
-        """Write what became of an environment."""
-        (self.accepted if made.is_accepted else self.rejected).append(made.draft.id)
-        self.store.add_outcome(
-            made.draft.id,
-            accepted=made.is_accepted,
-            problems=[p.to_dict() for p in made.problems],
-            content_hash=None if made.audited is None else made.audited.content_hash,
-        )
+        """Write what became of an environment; where that is news, in place of what was there."""
+        name = made.draft.id
+        outcome: dict[str, Any] = {
+            "accepted": made.is_accepted,
+            "problems": [p.to_dict() for p in made.problems],
+            "content_hash": None if made.audited is None else made.audited.content_hash,
+        }
+        known = next(self.store.records("outcome", name), {})
+        if any(known.get(key) != value for key, value in outcome.items()):
+            self.outputs.forget(name)
         await self.outputs.keep(made, self.desk, self.store)
-        self.progress({"event": "made", "environment": made.draft.id, "accepted": made.is_accepted})
+        self.store.add_outcome(name, **outcome)
+        (self.accepted if made.is_accepted else self.rejected).append(name)
+        self.progress({"event": "made", "environment": name, "accepted": made.is_accepted})
 
     def _report(self, pool: Pool | None, trajectories: int, batch: dict[str, Any] | None) -> SynthesisReport:
         figures = self._figures(pool)
@@ -263,7 +287,9 @@ WAITING, BUDGET = "waiting", "budget"
 def _reason(error: Exception) -> str:
     if isinstance(error, Waiting):
         return WAITING
-    return BUDGET if isinstance(error, BudgetError) else str(error)
+    if isinstance(error, AwmHubError):
+        return BUDGET if isinstance(error, BudgetError) else str(error)
+    return f"a fault of awm-hub: {type(error).__name__}: {error}"
 
 
 def _begun(common: Draft, scenario: Scenario) -> Draft:

@@ -172,11 +172,15 @@ class _Ending:
 
 
 def _formed(value: Any, example: Any) -> Any:
-    """Numbers as integers or decimals, as the example has them: SQLite gives 12 or 12.0 as it happens."""
+    """The value with numbers and the order of keys as the example has them.
+
+    SQLite gives 12 or 12.0 as it happens, and columns come in the order of the query.
+    """
     if isinstance(example, list) and isinstance(value, list) and example:
         return [_formed(item, example[0]) for item in value]
     if isinstance(example, dict) and isinstance(value, dict):
-        return {key: _formed(part, example.get(key)) for key, part in value.items()}
+        ordered = [*(key for key in example if key in value), *(key for key in value if key not in example)]
+        return {key: _formed(value[key], example.get(key)) for key in ordered}
     if type(example) is float and type(value) is int:
         return float(value)
     return int(value) if type(example) is int and type(value) is float and value.is_integer() else value

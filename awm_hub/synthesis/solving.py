@@ -256,7 +256,9 @@ class _Solver:
 
     async def _decided(self, slug: str, prefix: str, trajectory: Trajectory, settled: Settled) -> arbiter.Decision:
         """What the arbiter says of an attempt that is not agreed on."""
-        messages = arbiter.question(self.draft, slug, trajectory, settled.changes, settled.objections)
+        messages = arbiter.question(
+            self.draft, self.environment.task(slug), trajectory, settled.changes, settled.objections
+        )
         reply = await self.desk.ask(f"{prefix}/arbiter", messages, environment=self.draft.id, stage=_STAGE)
         return arbiter.decision_of(reply, self.environment)
 

@@ -30,6 +30,18 @@ def several(tmp_path_factory: pytest.TempPathFactory, renamed: Callable[..., Env
     return out
 
 
+@pytest.fixture(scope="module")
+def finished(several: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, AuditReport, list[Any]]:
+    """The run file of two audits in turn, of two of the environments and of all; the first report, and its events."""
+    run_file = tmp_path_factory.mktemp("finished") / "run.jsonl"
+    events: list[Any] = []
+    first = audit(several, ids=["notes_0", "notes_2"], run_file=run_file, progress=events.append)
+    whole = audit(several, run_file=run_file)
+    assert (len(whole.environments), whole.taken_over) == (4, 2)
+    assert first.environments == (whole.environments[0], whole.environments[2])
+    return run_file.read_text(), whole, events
+
+
 def timeless(report: AuditReport) -> list[dict[str, Any]]:
     """What a report says, without times."""
     return [_timeless(environment) for environment in report.environments]
@@ -40,31 +52,30 @@ def _timeless(environment: AuditedEnvironment) -> dict[str, Any]:
     return replace(environment, seconds=0.0, quality=quality).to_dict()
 
 
-def test_finished_environments_are_taken_over_and_fresh_ones_are_the_same(several: Path, tmp_path: Path) -> None:
+def test_finished_environments_are_taken_over_and_fresh_ones_are_the_same(
+    several: Path, finished: tuple[str, AuditReport, list[Any]], tmp_path: Path
+) -> None:
+    kept, whole, events = finished
     run_file = tmp_path / "run.jsonl"
-    events: list[Any] = []
-    first = audit(several, ids=["notes_0", "notes_2"], run_file=run_file, progress=events.append)
+    run_file.write_text(kept)
     assert [(e["id"], e["is_kept"]) for e in sorted(events, key=lambda e: e["id"])] == [
         ("notes_0", False),
         ("notes_2", False),
     ]
-    whole = audit(several, run_file=run_file)
-    assert (len(whole.environments), whole.taken_over) == (4, 2)
     again = audit(several, run_file=run_file)
     assert (again.taken_over, again.environments) == (4, whole.environments)
-    assert first.environments == (whole.environments[0], whole.environments[2])
     fresh = audit(several, ids=["notes_0"], run_file=run_file, is_fresh=True)
-    assert timeless(fresh) == timeless(first)[:1]
+    assert timeless(fresh) == timeless(whole)[:1]
 
 
-def test_half_a_line_of_a_killed_run_is_passed_over(several: Path, tmp_path: Path) -> None:
+def test_half_a_line_of_a_killed_run_is_passed_over(
+    several: Path, finished: tuple[str, AuditReport, list[Any]], tmp_path: Path
+) -> None:
     run_file = tmp_path / "run.jsonl"
-    audit(several, ids=["notes_0", "notes_1"], run_file=run_file, jobs=1)
-    text = run_file.read_text()
+    text = finished[0]
     run_file.write_text(text[: -len(text.splitlines()[-1]) // 2])
-    report = audit(several, ids=["notes_0", "notes_1"], run_file=run_file)
-    assert report.taken_over == 1
-    assert audit(several, ids=["notes_0", "notes_1"], run_file=run_file).taken_over == 2
+    assert audit(several, run_file=run_file).taken_over == 3
+    assert audit(several, run_file=run_file).taken_over == 4
 
 
 def test_a_row_that_states_the_hash_of_another_is_audited_itself(
@@ -130,8 +141,11 @@ def test_what_cannot_be_audited_is_said(several: Path, tmp_path: Path) -> None:
 
 
 def test_a_row_that_breaks_the_audit_itself_costs_only_its_own(
-    several: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    several: Path, finished: tuple[str, AuditReport, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_file = tmp_path / "run.jsonl"
+    done = {json.loads(line)["result"]["id"]: line for line in finished[0].splitlines(keepends=True)}
+    run_file.write_text(done["notes_0"] + done["notes_2"])
     found = running.audit_one
 
     async def one(environment: Environment, **settings: Any) -> AuditedEnvironment:
@@ -140,7 +154,7 @@ def test_a_row_that_breaks_the_audit_itself_costs_only_its_own(
         return await found(environment, **settings)
 
     monkeypatch.setattr(running, "audit_one", one)
-    report = audit(several, run_file=tmp_path / "run.jsonl")
+    report = audit(several, run_file=run_file)
     assert [e.id for e in report.environments] == ["notes_0", "notes_2", "notes_3"]
     assert [(u.id, u.type, u.message) for u in report.unaudited] == [
         ("notes_1", "ZeroDivisionError", "ZeroDivisionError: of the row")

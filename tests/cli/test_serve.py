@@ -52,28 +52,29 @@ def ask(url: str, method: str, path: str, body: Any = None, token: str = TOKEN) 
     return response.status, found
 
 
-def test_the_server_says_where_it_listens_and_opens_instances(notes_dataset: Path) -> None:
-    with serving("--dataset", str(notes_dataset)) as (_, ready):
+def test_the_server_says_where_it_listens_opens_instances_and_ends_with_0_at_a_signal(notes_dataset: Path) -> None:
+    with serving("--dataset", str(notes_dataset)) as (process, ready):
         assert ready == {"event": "listening", "url": ready["url"], "environments": 1}
         status, opened = ask(ready["url"], "POST", "/instances", {"environment": "notes", "task": "overdue"})
         assert status == 201, opened
         assert opened["tools_count"] == 6
         assert ask(ready["url"], "GET", "/instances", token="another")[0] == 401
+        assert ended(process, signal.SIGTERM) == {"url": ready["url"]}
 
 
 def test_a_random_token_is_told_once(notes_dataset: Path) -> None:
-    with serving("--dataset", str(notes_dataset), token=None) as (_, ready):
-        assert ask(ready["url"], "GET", "/instances", token=ready["token"])[0] == 200
+    with serving("--dataset", str(notes_dataset), token=None) as (process, ready):
+        status, _ = ask(ready["url"], "POST", "/instances", {"environment": "notes"}, token=ready["token"])
+        assert status == 201
+        assert ended(process, signal.SIGINT) == {"url": ready["url"]}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_server_and_the_exit_code_is_0(number: int, notes_dataset: Path) -> None:
-    with serving("--dataset", str(notes_dataset)) as (process, ready):
-        ask(ready["url"], "POST", "/instances", {"environment": "notes"})
-        process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+def ended(process: "subprocess.Popen[str]", number: int) -> Any:
+    """The data of a server's last line, once a signal has ended it, without a word and with exit code 0."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
-    assert json.loads(out)["data"] == {"url": ready["url"]}
+    return json.loads(out)["data"]
 
 
 def test_without_json_the_server_shows_a_request_that_opens_an_instance(notes_dataset: Path) -> None:

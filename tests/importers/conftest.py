@@ -214,6 +214,6 @@ def loopback_hub(upstream: UpstreamRun) -> Iterator[str]:
     """The address of a Hub that has the run as a dataset."""
     handler = type("Handler", (LoopbackHub,), {"root": upstream.folder})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

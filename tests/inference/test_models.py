@@ -32,7 +32,7 @@ def listing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[Any]]]:
             self.wfile.write(body)
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1", seen
     server.shutdown()

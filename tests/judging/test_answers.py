@@ -215,13 +215,33 @@ def test_the_json_value_at_the_end_is_found_behind_brackets_and_quotes_in_prose(
 @pytest.mark.parametrize(
     "message",
     [
-        "[" * 100_000, "[" * 50_000 + "]" * 50_000, "]" * 100_000, '{"a":' * 20_000 + "1" + "}" * 20_000, '"' * 100_000,
-        '\\"' * 50_000 + "]", "[" * 65 + '"' + '\\"' * 50_000, "\\" * 100_000 + '"]', "*" * 100_000, "a: 1\n" * 20_000,
-        "1,111" * 20_000, "a" + "\u0301\u0323" * 50_000, '"a' + "\u0301\u0323" * 50_000 + '"', "\u00a0" * 100_000 + ".",
+        "[" * 40_000, "[" * 20_000 + "]" * 20_000, "]" * 40_000, '{"a":' * 8_000 + "1" + "}" * 8_000, '"' * 40_000,
+        '\\"' * 20_000 + "]", "[" * 65 + '"' + '\\"' * 20_000, "\\" * 40_000 + '"]', "*" * 40_000, "a: 1\n" * 8_000,
+        "1,111" * 8_000, "a" + "\u0301\u0323" * 20_000, '"a' + "\u0301\u0323" * 20_000 + '"', "\u00a0" * 40_000 + ".",
     ],
 )  # fmt: skip
 def test_hostile_messages_are_judged_in_time_that_grows_with_their_length(message: str) -> None:
     start = time.process_time()
     for expected in (1, 1.5, "Marlow", [1], ["Marlow"], {"a": 1}):
         assert not answer_matches(expected, "any", message)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 4
+
+
+@pytest.mark.parametrize(
+    ("message", "expected", "given"),
+    [
+        ("The rooms cost 1,265.80 euros.\n\nJSON: 1265.80", 100.0, 1265.8),
+        ("**JSON:** 12", 1, 12),
+        ('Done.\nJSON: "A2"', "x", "A2"),
+        ("```\nJSON: true\n```", False, True),
+    ],
+)
+def test_a_value_may_follow_the_word_of_the_prompt_on_its_line(message: str, expected: Any, given: Any) -> None:
+    assert given_answer(message, expected) == given
+
+
+@pytest.mark.parametrize(
+    "message", ["The JSON: value is 12", "JSON: about 12", "JSON: 12 or 13", "JSON:12x", "JSON: 12\nor so"]
+)
+def test_the_word_of_the_prompt_makes_no_answer_of_prose(message: str) -> None:
+    assert isinstance(given_answer(message, 1), NoAnswer)

@@ -90,7 +90,7 @@ async def test_a_client_gets_an_instance_behind_its_key_over_http(notes_dataset:
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("words", [(), ("public_library_1", "--port", "0")])
+@pytest.mark.parametrize("words", [(), pytest.param(("public_library_1", "--port", "0"), marks=pytest.mark.slow)])
 def test_serving_wants_either_an_environment_or_a_port(words: tuple[str, ...]) -> None:
     done = run("serve_mcp.py", *words)
     assert (done.returncode, done.stdout) == (2, "")

@@ -52,11 +52,12 @@ def settings(loopback_hub: LoopbackHub, tmp_path: Path) -> dict[str, str]:
 def start(settings: dict[str, str], tmp_path: Path) -> Callable[..., "subprocess.Popen[str]"]:
     """Starts Python with these words in a process that uses the Hub."""
 
-    def run(words: Sequence[object], **more: str) -> "subprocess.Popen[str]":
+    def run(words: Sequence[object], *, stdin: int | None = None, **more: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, *map(str, words)],
             env={**settings, **more},
             cwd=tmp_path,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

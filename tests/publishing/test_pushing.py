@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import subprocess
 
 import pytest
 
@@ -17,11 +18,11 @@ PUSHING = """
 import dataclasses, json, sys
 from awm_hub.errors import AwmHubError
 from awm_hub.publishing import push
-for line in json.loads(sys.argv[1]):
+for line in sys.stdin:
     try:
-        print(json.dumps(dataclasses.asdict(push(**line))))
+        print(json.dumps(dataclasses.asdict(push(**json.loads(line)))), flush=True)
     except AwmHubError as error:
-        print(json.dumps([type(error).__name__, error.message]))
+        print(json.dumps([type(error).__name__, error.message]), flush=True)
 """
 READING = """
 import json
@@ -44,14 +45,21 @@ for program in re.findall(r"```python\\n(.*?)```", readme, re.DOTALL):
 
 
 @pytest.fixture
-def pushes(run_program):
+def pushes(start):
     """Makes pushes one after the other, in one process; their reports, or errors as type and message."""
+    process = start(["-c", PUSHING], stdin=subprocess.PIPE)
 
     def run(*pushes):
-        lines = [{"out": str(out), "repo_id": REPO, **more} for out, more in pushes]
-        return run_program(PUSHING, json.dumps(lines))
+        found = []
+        for out, more in pushes:
+            process.stdin.write(json.dumps({"out": str(out), "repo_id": REPO, **more}) + "\n")
+            process.stdin.flush()
+            found.append(json.loads(process.stdout.readline() or "null"))
+        return found
 
-    return run
+    yield run
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
 
 
 def test_a_pushed_dataset_is_read_by_datasets_and_by_load(loopback_hub, pushes, run_program, written, audited):

@@ -22,6 +22,7 @@ from awm_hub.errors import EpisodeError, WorkerError
 from awm_hub.runtime import Limits, jobs
 from awm_hub.runtime.pool import LocalPool, PoolCall
 from awm_hub.runtime.processes import Process
+from awm_hub.sandbox import frames
 from awm_hub.trajectory import ToolResult
 
 Call = tuple[str, dict[str, Any]]
@@ -447,10 +448,76 @@ async def test_a_cancelled_call_that_waits_keeps_its_place_before_a_reset(functi
         assert [note["text"] for note in (await instance.call_tool("list_notes")).value] == ["first", "second"]
 
 
-async def test_calls_that_are_too_large_together_are_made_one_by_one(functions: Environment) -> None:
-    text = "x" * 2_000_000
+async def test_calls_that_are_too_large_together_are_made_one_by_one(
+    functions: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 2**20)
+    text = "x" * 20_000
     async with LocalPool() as pool:
         instance = await pool.acquire(functions)
         calls = [PoolCall(instance=instance, tool="say_nothing", arguments={"text": text}) for _ in range(90)]
         found = await pool.call(calls)
     assert {(result.type, result.code) for result in found} == {("invalid_call", "unknown_tool")}
+
+
+TEACHING = {
+    "functions": '''
+def teach(db) -> int:
+    """Leave something on the connection, and nothing in the database."""
+    db.create_function("twice", 1, lambda n: 2 * n)
+    return 1
+
+
+def told(db) -> int:
+    """Use what was left there."""
+    return db.execute("SELECT twice(1)").fetchone()[0]
+
+
+def remember(db) -> int:
+    """Leave something on the connection in another way."""
+    db.remembered, db.isolation_level = 1, "IMMEDIATE"
+    return 1
+
+
+def recall(db) -> list:
+    """Show it."""
+    return [getattr(db, "remembered", None), db.isolation_level]
+''',
+    "fastapi": """
+from fastapi import FastAPI
+from sqlalchemy import create_engine
+
+engine = create_engine("sqlite:///notes.db")
+app = FastAPI()
+
+
+@app.get("/teach", operation_id="teach")
+def teach():
+    with engine.connect() as db:
+        db.exec_driver_sql("PRAGMA case_sensitive_like = ON")
+        db.connection.driver_connection.create_function("twice", 1, lambda n: 2 * n)
+    return 1
+
+
+@app.get("/told", operation_id="told")
+def told():
+    with engine.connect() as db:
+        known = db.exec_driver_sql("SELECT count(*) FROM pragma_function_list WHERE name = 'twice'").scalar()
+        return [known, db.exec_driver_sql("SELECT 'a' LIKE 'A'").scalar()]
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("interface", "leaving", "looking"),
+    [("functions", "teach", "told"), ("functions", "remember", "recall"), ("fastapi", "teach", "told")],
+)
+async def test_what_code_leaves_on_its_connection_ends_with_a_reset(interface: str, leaving: str, looking: str) -> None:
+    """Nothing was written, and the connection is not kept all the same."""
+    environment = await make_environment(TEACHING[interface], notes_request(TEACHING[interface], interface=interface))
+    async with aio.launch(environment) as instance:
+        new = await instance.call_tool(looking)
+        await instance.call_tool(leaving)
+        assert await instance.call_tool(looking) != new
+        await instance.reset()
+        assert await instance.call_tool(looking) == new

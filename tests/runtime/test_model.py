@@ -286,7 +286,7 @@ def play(interface: str, examples: int) -> None:
 
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_any_interleaving_equals_the_sequential_model(interface: str) -> None:
-    play(interface, {"functions": 120, "fastapi": 40}[interface])
+    play(interface, {"functions": 70, "fastapi": 24}[interface])
 
 
 @pytest.mark.slow

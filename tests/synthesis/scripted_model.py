@@ -5,6 +5,7 @@ are asked about in the same words. What is told to it in `slips` it gets wrong a
 answer of a stage, or several in turn. It works behind the loopback endpoint and as a writer of batch answers.
 """
 
+import dataclasses
 import datetime as dt
 import json
 import re
@@ -19,6 +20,7 @@ from synthesis.drafting import VERIFIERS, draft_of, facts
 
 from awm_hub.synthesis import products
 from awm_hub.synthesis.drafts import Draft, Sizes
+from awm_hub.synthesis.running import CLOCK
 from awm_hub.synthesis.stages import STAGES_BY_NAME
 
 SIZES = Sizes(tables=2, rows=5, tools=3, tasks=2)
@@ -53,14 +55,14 @@ Slips = Mapping[str, Sequence[str | Reply]]
 
 
 def shifted(text: str) -> str:
-    """A text with its days as far from 1 June as they were from 2 March 2026."""
-    moved = dt.date(2026, 6, 1) - dt.date(2026, 3, 2)
+    """A text with its days as far from the clock of a run as they were from 2 March 2026."""
+    moved = CLOCK.date() - dt.date(2026, 3, 2)
     return re.sub(r"2026-\d\d-\d\d", lambda found: str(dt.date.fromisoformat(found[0]) + moved), text)
 
 
 def plants(title: str = "Plant Care", *, interface: str = "functions") -> Draft:
     """The draft that the model has in mind for a name."""
-    draft = draft_of()
+    draft = dataclasses.replace(draft_of(), clock=CLOCK)
     more = f" Nothing else is to change at {title} on this occasion."
     tasks = {slug: {**told, "instruction": told["instruction"] + more} for slug, told in draft.tasks.items()}
     description = draft.scenario["description"] + " Its keeper waters them by hand and moves them between rooms." * 3

@@ -198,3 +198,11 @@ def test_the_product_is_shown_in_the_form_of_an_answer() -> None:
 
 def test_the_prompt_says_how_many_rows() -> None:
     assert "at least 8 rows" in prompt(climbing())
+
+
+@pytest.mark.parametrize("number", ["1e999", "9" * 400])
+async def test_a_number_that_sqlite_turns_into_infinity_is_told(number: str) -> None:
+    draft = with_sql(climbing(), "database", "CREATE TABLE fees (id INTEGER PRIMARY KEY, amount REAL);")
+    draft = with_sizes(with_sql(draft, "sample_data", f"INSERT INTO fees (id, amount) VALUES (1, {number});"), rows=5)
+    expected = "[seed_not_finite: fees] amount holds a number that is too large to be stored"
+    assert expected in map(str, await check(draft))

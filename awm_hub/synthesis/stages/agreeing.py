@@ -12,6 +12,7 @@ from typing import Any
 
 from awm_hub.environment import ToolSpec
 from awm_hub.synthesis.drafts import Draft
+from awm_hub.synthesis.dressing import arguments_of
 from awm_hub.synthesis.problems import Problem
 from awm_hub.synthesis.stages.reading import problem
 from awm_hub.synthesis.stages.toolset import Parameter, parameters_of
@@ -32,6 +33,21 @@ def compare(draft: Draft, tools: Sequence[ToolSpec]) -> Iterator[Problem]:
             yield problem("tool_extra", name, f"the toolset has no {name}; {step}")
         else:
             yield from _compare_one(draft.interface, wanted[name], tool)
+
+
+def parameters(draft: Draft) -> Iterator[Problem]:
+    """Where the parameters of a written function are not those of its tool, before anything of it is built."""
+    for name, tool in draft.records("toolset").items():
+        wanted = parameters_of(tool)
+        given = arguments_of(draft.parts("code").get(name, ""), name)
+        if given is None:
+            continue
+        for parameter in sorted(wanted.keys() - set(given)):
+            yield problem("parameter_differs", name, f"it lacks the parameter {parameter}, which the toolset has")
+        for parameter in sorted(set(given) - wanted.keys()):
+            yield problem(
+                "parameter_differs", name, f"it has the parameter {parameter}, which the toolset does not have"
+            )
 
 
 def _near(name: str, built: Mapping[str, ToolSpec]) -> str:

@@ -13,9 +13,9 @@ from awm_hub.synthesis.problems import Problem
 
 _RULES_OF_STAGE = {
     "database": "schema_error foreign_key image_differs",
-    "sample_data": "seed_error largest_rowid seed_satisfies literal_unknown matches_nothing",
+    "sample_data": "seed_error largest_rowid seed_satisfies literal_unknown matches_nothing tool_untried",
     "code": "does_not_load hash_differs toolset_differs dropped_tool shadowed_tool hidden_state tool_fault"
-    " tool_never_answers tool_untried fuzz_fault false_effect dangling_write format_drift nondeterministic"
+    " tool_never_answers fuzz_fault false_effect dangling_write format_drift nondeterministic"
     " instances_mix restore_inexact reset_inexact uncovered_code behaviour_changed filter_ignored filter_mismatch"
     " bound_wrong limit_wrong range_wrong foreign_rows row_contradicts answer_constant broken_link",
     "verification": "no_verifier verifier_fails noop_passes answer_differs equivalent_rejected mutant_survives"
@@ -29,6 +29,10 @@ _MISSING_ROW = "names a row that"
 """How the build tells of a row whose parent is not there; other findings on foreign keys are about the schema."""
 
 
+_STEPS = {"tool_untried": "; add rows in the state that it needs, and change nothing that a task depends on"}
+"""Next steps that are others here than for the author of a folder."""
+
+
 def problem_of(finding: Finding) -> Problem:
     """A finding as a problem; an `info` becomes a warning."""
     stage = STAGE_OF_RULE[finding.rule]
@@ -36,7 +40,7 @@ def problem_of(finding: Finding) -> Problem:
         stage = "sample_data"
     known = RULES[finding.rule]
     # steps that speak of packing again are for people
-    step = "" if re.search(r"\bpack\b", finding.next_step) else f"; {finding.next_step}"
+    step = _STEPS.get(finding.rule) or ("" if re.search(r"\bpack\b", finding.next_step) else f"; {finding.next_step}")
     return Problem(
         stage=stage,
         rule=finding.rule,

@@ -9,6 +9,7 @@ aside. It stops early only where going on would run code that should not run, or
 
 import ast
 import asyncio
+from dataclasses import replace
 
 from awm_hub.auditing import audit_one
 from awm_hub.auditing.findings import Finding
@@ -50,8 +51,8 @@ async def _found(draft: Draft) -> list[Problem]:
         ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [problem("does_not_parse", "", f"the module does not parse: {error}")]
-    found = reading.read(code) if draft.interface == "functions" else []
-    if any(p.rule in reading.UNSAFE for p in found):
+    found = [*agreeing.parameters(draft), *reading.read(code)] if draft.interface == "functions" else []
+    if any(p.rule in (*reading.UNSAFE, "parameter_differs") for p in found):
         return found
     try:
         source = reading.source_of(draft)
@@ -96,7 +97,15 @@ async def _run(environment: Environment) -> list[Problem]:
     except _CAUGHT as error:
         return [*called.problems, _ended(error)]
     telling = [f for f in audited.findings if f.severity != "info" and _is_telling(f, called)]
-    return [*called.problems, *map(problem_of, telling)]
+    return [
+        *called.problems,
+        *(replace(problem_of(f), stage="code") if _is_lost(f) else problem_of(f) for f in telling),
+    ]
+
+
+def _is_lost(finding: Finding) -> bool:
+    """Whether a tool finds none of the rows whose ids it was given, which is the code's doing."""
+    return finding.rule == "tool_untried"
 
 
 def _ended(error: AwmHubError) -> Problem:

@@ -125,9 +125,17 @@ async def _of_rows(draft: Draft, report: jobs.BuildReport) -> list[Problem]:
     made = await shapes.read_shapes(report.image, draft.clock)
     found = [*_failures(report, made, tables), *_of_sizes(report.row_counts, draft.sizes.rows)]
     for name, told in tables.items():
+        found += _of_numbers(name.lower(), told)
         for rule, message, severity in dates.faults(told["columns"], told["rows"], draft.clock):
             found.append(_problem(rule, name.lower(), message, severity))
     return [*found, *_of_quotations(draft, tables)]
+
+
+def _of_numbers(table: str, told: Mapping[str, Any]) -> Iterator[Problem]:
+    """Numbers beyond what SQLite can hold, which it turns into infinity."""
+    for at, column in enumerate(told["columns"]):
+        if any(isinstance(row[at], dict) and "real" in row[at] for row in told["rows"]):
+            yield _problem("seed_not_finite", table, f"{column} holds a number that is too large to be stored")
 
 
 def _failures(report: jobs.BuildReport, made: shapes.Shapes, tables: Mapping[str, Any]) -> Iterator[Problem]:

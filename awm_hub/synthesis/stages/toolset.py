@@ -1,7 +1,7 @@
 """The stage `toolset`: the specification of the tools, which is also the documentation that agents read.
 
 Nothing of it can run yet. Its gate sees that the code can be made from it word for word: names and annotations that
-the `functions` interface has, defaults of their types, tables that are there, and a tool for every task.
+the `functions` interface has, defaults of their types, tables that are there, and a way to every id.
 """
 
 import builtins
@@ -14,18 +14,17 @@ from typing import Any
 
 from awm_hub.auditing.examples import singular
 from awm_hub.packing.advice import fits
-from awm_hub.synthesis import products
 from awm_hub.synthesis.drafts import Draft
 from awm_hub.synthesis.problems import Problem
-from awm_hub.synthesis.products import Parts
 from awm_hub.synthesis.prompting import fill
+from awm_hub.synthesis.stages import notation
 from awm_hub.synthesis.stages.annotations import AnnotationError, schema_of
 from awm_hub.synthesis.stages.base import Stage
 from awm_hub.synthesis.stages.reporting import reported, unstorable
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _MAX_NAME = 64
-_KEYS = ("effect", "description", "parameters", "returns", "refuses", "tables", "tasks")
+_KEYS = ("effect", "description", "parameters", "returns", "refuses", "tables")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,6 @@ async def check(draft: Draft) -> tuple[Problem, ...]:
         [
             *_of_all(draft, tools),
             *(p for name, tool in tools.items() for p in _of_one(draft, name, tool)),
-            *_of_tasks(draft, well_formed),
             *_of_ids(draft, well_formed),
         ]
     )
@@ -69,10 +67,6 @@ def parameters_of(tool: Any) -> dict[str, Parameter]:
 
 def _prompt(draft: Draft) -> str:
     return fill("toolset", tools=str(draft.sizes.tools))
-
-
-def _render(parts: Parts) -> str:
-    return products.fenced("json", products.write_records(parts))
 
 
 def _problem(rule: str, subject: str, message: str) -> Problem:
@@ -105,11 +99,10 @@ def _of_one(draft: Draft, name: str, tool: Any) -> Iterator[Problem]:
     for key in ("description", "returns"):
         if not _text(tool, key).strip():
             yield _problem("tool_form", name, f"{key} must be a text that is not empty")
-    for key in ("refuses", "tables", "tasks"):
+    for key in ("refuses", "tables"):
         if not _is_texts(tool.get(key)):
             yield _problem("tool_form", name, f"{key} must be a list of texts; [] where there is none")
-    yield from _of_names(name, tool, "tables", set(_tables(draft)), "no table or view of the schema")
-    yield from _of_names(name, tool, "tasks", set(draft.tasks), "no task")
+    yield from _of_tables(draft, name, tool)
     if not isinstance(tool.get("parameters"), dict):
         yield _problem("tool_form", name, "parameters must be an object; {} where it takes none")
     for parameter, told in _mapping(tool, "parameters").items():
@@ -125,10 +118,11 @@ def _name_fault(name: str) -> str | None:
     return None
 
 
-def _of_names(name: str, tool: Any, key: str, known: set[str], what: str) -> Iterator[Problem]:
-    for word in tool.get(key) if _is_texts(tool.get(key)) else ():
-        if (word.lower() if key == "tables" else word) not in known:
-            yield _problem(f"unknown_{key}", name, f"{key} names {word!r}, which is {what}")
+def _of_tables(draft: Draft, name: str, tool: Any) -> Iterator[Problem]:
+    known = set(_tables(draft))
+    for word in _listed(tool, "tables"):
+        if word.lower() not in known:
+            yield _problem("unknown_tables", name, f"tables names {word!r}, which is no table or view of the schema")
 
 
 def _parameter_fault(name: str, told: Any) -> str | None:
@@ -149,19 +143,10 @@ def _parameter_fault(name: str, told: Any) -> str | None:
     return None
 
 
-def _of_tasks(draft: Draft, tools: Mapping[str, Any]) -> Iterator[Problem]:
-    """Every task has a tool, and a task that changes something one that writes."""
-    for slug, task in draft.tasks.items():
-        serving = [tool for tool in tools.values() if slug in _listed(tool, "tasks")]
-        if not serving:
-            yield _problem("task_without_tool", slug, "no tool names this task in its tasks")
-        elif task["kind"] != "query" and all(tool.get("effect") != "write" for tool in serving):
-            yield _problem("task_without_tool", slug, "the task changes something, and no write tool names it")
-
-
 def _of_ids(draft: Draft, tools: Mapping[str, Any]) -> Iterator[Problem]:
     """Ids that tools take can be found: some tool reads the table that they belong to."""
-    readable = {t.lower() for tool in tools.values() if tool.get("effect") == "read" for t in _listed(tool, "tables")}
+    named = {t.lower() for tool in tools.values() if tool.get("effect") == "read" for t in _listed(tool, "tables")}
+    readable = named | {table for view in named for table in _tables_behind(draft, view)}
     by_noun = {singular(table): table for table in _tables(draft)}
     for name, tool in tools.items():
         for parameter in _mapping(tool, "parameters"):
@@ -169,6 +154,12 @@ def _of_ids(draft: Draft, tools: Mapping[str, Any]) -> Iterator[Problem]:
             if table is not None and table not in readable:
                 told = f"no read tool names the table {table}, so that an agent cannot find the {parameter} it needs"
                 yield _problem("id_not_found", name, told)
+
+
+def _tables_behind(draft: Draft, view: str) -> set[str]:
+    """Tables that the statement of a view names."""
+    words = set(re.findall(r"[a-z_][a-z0-9_]*", draft.parts("database").get(f"view {view}", "").lower()))
+    return words & set(_tables(draft))
 
 
 def _tables(draft: Draft) -> list[str]:
@@ -200,7 +191,7 @@ STAGE = Stage(
     name="toolset",
     prompt=_prompt,
     shows=("scenario", "task", "database"),
-    read=products.read_records,
-    render=_render,
+    read=notation.read,
+    render=notation.render,
     check=check,
 )
