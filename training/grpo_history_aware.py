@@ -33,9 +33,9 @@ import awm_hub as awm
 from awm_hub import aio
 from awm_hub.inference import Endpoint, Sampling
 from awm_hub.judging import LlmJudge
-from awm_hub.training import HybridReward, WindowedRollout, history_aware, pass_at_1, plan, training_tasks
-from awm_hub.training.planning import RunNumbers, facts_of
-from awm_hub.training.recipe import Recipe, Run, batches, epochs
+from awm_hub.training import HybridReward, WindowedRollout, history_aware, pass_at_1, training_tasks
+from awm_hub.training.planning import RunNumbers
+from awm_hub.training.recipe import Recipe, Run, batches, epochs, planned_grpo
 
 SMOKE: dict[str, dict[str, Any]] = {
     "batch": {"steps": 1, "prompts": 2, "mini_batch": 1, "per_device": 1, "save_every": 1},
@@ -101,33 +101,17 @@ def train(run: Run) -> None:
             peft_config=run.adapters(),
             args=GRPOConfig(**run.saving(), **batches(run), **config["trainer"]),
         )
-        trainer.train(resume_from_checkpoint=run.checkpoint())
-        trainer.save_model()
-        if run.hub_repo:
-            trainer.push_to_hub()
+        run.fit(trainer)
 
 
 def planned(run: Run) -> str:
     """What a run takes, worked out with means where the configuration's `plan` has some."""
-    batch, trainer = run.config["batch"], run.config["trainer"]
-    given = {
-        "steps": batch["steps"],
-        "prompts": batch["prompts"],
-        "rollouts": trainer["num_generations"],
-        "window": awm.Window(**run.config["window"]),
-        "max_turns": run.config["rollout"].get("max_turns", 20),
-        "max_response_tokens": trainer["max_completion_length"],
-        "context_tokens": trainer.get("vllm_max_model_length") or 32_000,
-        "is_sharded": bool(trainer.get("fsdp")),
-        "trainable_share": run.trainable_share(),
-        "has_reference": trainer.get("beta", 0.0) > 0,
-        **run.config["plan"],
-    }
-    facts, size = facts_of(run.environments.where(split="train", usage="train")), run.size()
-    rows = plan(RunNumbers(**given), facts, size).rows_per_rollout  # a micro-batch has that many on average
-    found = plan(RunNumbers(rows_per_device=batch["per_device"] * rows, **given), facts, size)
-    updates = batch["prompts"] // batch["mini_batch"]
-    return f"{found.table()}\nnote: {updates} updates a step; of the tasks, {run.tasks_count} are sound and trained on"
+    return planned_grpo(
+        run,
+        window=awm.Window(**run.config["window"]),
+        max_turns=run.config["rollout"].get("max_turns", 20),
+        max_response_tokens=run.config["trainer"]["max_completion_length"],
+    )
 
 
 RECIPE = Recipe(file=__file__, doc=__doc__, sections=sections, smoke=SMOKE, planned=planned, train=train)

@@ -33,9 +33,9 @@ import awm_hub as awm
 from awm_hub import aio
 from awm_hub.inference import Endpoint, Sampling
 from awm_hub.judging import LlmJudge
-from awm_hub.training import HybridReward, ToolEpisode, pass_at_1, plan, simple, training_tasks
-from awm_hub.training.planning import RunNumbers, facts_of
-from awm_hub.training.recipe import Recipe, Run, batches, epochs
+from awm_hub.training import HybridReward, ToolEpisode, pass_at_1, simple, training_tasks
+from awm_hub.training.planning import RunNumbers
+from awm_hub.training.recipe import Recipe, Run, batches, epochs, planned_grpo
 
 SMOKE: dict[str, dict[str, Any]] = {
     "batch": {"steps": 1, "prompts": 2, "mini_batch": 1, "per_device": 1, "save_every": 1},
@@ -99,31 +99,12 @@ def train(run: Run) -> None:
             peft_config=run.adapters(),
             args=GRPOConfig(**run.saving(), **batches(run), **config["trainer"]),
         )
-        trainer.train(resume_from_checkpoint=run.checkpoint())
-        trainer.save_model()
-        if run.hub_repo:
-            trainer.push_to_hub()
+        run.fit(trainer)
 
 
 def planned(run: Run) -> str:
-    """What a run takes. How long a message is, is for the configuration's `plan` to say: here only episodes end."""
-    batch, trainer = run.config["batch"], run.config["trainer"]
-    given = {
-        "steps": batch["steps"],
-        "prompts": batch["prompts"],
-        "rollouts": trainer["num_generations"],
-        "window": awm.Window(),
-        "max_turns": run.config["episode"].get("max_turns", 20),
-        "context_tokens": trainer.get("vllm_max_model_length") or 32_000,
-        "rows_per_device": batch["per_device"],
-        "is_sharded": bool(trainer.get("fsdp")),
-        "trainable_share": run.trainable_share(),
-        "has_reference": trainer.get("beta", 0.0) > 0,
-        **run.config["plan"],
-    }
-    found = plan(RunNumbers(**given), facts_of(run.environments.where(split="train", usage="train")), run.size())
-    updates = batch["prompts"] // batch["mini_batch"]
-    return f"{found.table()}\nnote: {updates} updates a step; of the tasks, {run.tasks_count} are sound and trained on"
+    """What a run takes. How long a message may be, `plan` has to say: here only the episode is limited."""
+    return planned_grpo(run, window=awm.Window(), max_turns=run.config["episode"].get("max_turns", 20))
 
 
 RECIPE = Recipe(file=__file__, doc=__doc__, sections=sections, smoke=SMOKE, planned=planned, train=train)

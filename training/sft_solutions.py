@@ -128,10 +128,7 @@ def train(run: Run) -> None:
             **config["trainer"],
         ),
     )
-    trainer.train(resume_from_checkpoint=run.checkpoint())
-    trainer.save_model()
-    if run.hub_repo:
-        trainer.push_to_hub()
+    run.fit(trainer)
 
 
 def planned(run: Run) -> str:
@@ -155,7 +152,7 @@ def planned(run: Run) -> str:
         **run.config["plan"],
     }
     whole = plan(RunNumbers(**given), facts_of(found), size)
-    kept = {name: whole.memory[name] for name in ("trained state", "activations", "logits")}
+    kept = {name: whole.memory[name] for name in ("trained state", "activations")}
     lines = [
         f"model             {size.name}, {size.parameters / 1e9:.2f} B parameters",
         f"solutions         {len(turns):,} in {len(found):,} environments, at most: only sound ones are learnt",

@@ -3,7 +3,7 @@
 Verifiers and judges alike compare answers here and nowhere else. Only the text after `</think>` counts. The given
 answer is the JSON value that ends it, fenced or not: an object or a list wherever it starts, any other value on a line
 of its own, perhaps after the prompt's word `JSON:`. Where none of the expected kind ends it, the *whole* text, trimmed
-of punctuation and emphasis, must be the value: a number, a text, a list or `key: value` lines. A number or a word inside
+of punctuation and emphasis, must be the value: a number, a text, a list or `key: value` lines. A number or a word in
 a sentence is never an answer, so that neither "100" nor "10 or 12" nor a list of all candidates can stand for 10.
 
 The kind must be the one that the prompt asks for: `{"answer": 25}` is no number. In plain form `1,250` is one number

@@ -58,6 +58,9 @@ def _keyword(name: str, wanted: Any, schema: dict[str, Any]) -> Test:
     if name == "enum" and isinstance(wanted, list) and all(isinstance(choice, str) for choice in wanted):
         choices = frozenset(wanted)
         return lambda value: isinstance(value, str) and value in choices
+    if name == "enum" and isinstance(wanted, list) and all(type(choice) is int for choice in wanted):
+        numbers = frozenset(wanted)
+        return lambda value: type(value) is int and value in numbers
     if name == "anyOf" and isinstance(wanted, list):
         options = [_test(option) for option in wanted]
         return lambda value: any(test(value) for test in options)

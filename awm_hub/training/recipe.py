@@ -1,25 +1,22 @@
 """What every training recipe does besides training: read a configuration, plan, launch, resume, publish, evaluate.
 
-A recipe is one file (`training/*.py`) that says what is trained and how; `Recipe.main` is its command line. A
-configuration is YAML whose sections are arguments of things, by name: `trainer` of TRL's configuration, `window` of
-`Window`, `rollout` of `WindowedRollout` and so on. So nothing can be configured that does not exist, and a misspelt
-key is named before anything starts.
+A recipe is one file (`training/*.py`) that says what is trained and how; `Recipe.main` is its command line, and
+`awm_hub.training.configuring` reads its configuration.
 
 On several GPUs `main` starts `accelerate launch` with the same command line and waits, so that the evaluation at the
 end has a machine to itself. It reads the model that was saved, which is what anybody else will use.
 """
 
 import argparse
-import difflib
 import gc
-import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -28,30 +25,17 @@ from awm_hub import hub
 from awm_hub.errors import AwmHubError, UsageError
 from awm_hub.history import Window
 from awm_hub.inference import Sampling
+from awm_hub.training.configuring import Sections, parser, read
 from awm_hub.training.evaluation import PAPER_SAMPLING, PAPER_WINDOW, pass_at_1
-from awm_hub.training.planning import QWEN3, ModelSize
+from awm_hub.training.planning import QWEN3, ModelSize, RunNumbers, facts_of, plan
 from awm_hub.training.tasks import chosen_tasks
 
 TINY = "trl-internal-testing/tiny-Qwen3ForCausalLM"
 """What `--smoke` trains unless a model is named."""
-LORA = {"r": 16, "lora_alpha": 32, "target_modules": "all-linear"}
-"""Adapters where `--lora` is given and the configuration has none."""
 LAST_CHECKPOINT = "last-checkpoint"
 """Where `hub_strategy: checkpoint` keeps the newest checkpoint in the model's repo."""
-SAVED = ("output_dir", "push_to_hub", "hub_model_id", "hub_strategy", "resume_from_checkpoint")
-_GIVEN = {
-    "trainer": SAVED,
-    "evaluation": ("model", "tokenizer", "environments", "window", "sampling", "out", "name"),
-    "rollout": ("window", "slots", "generate"),
-    "rewards": ("judge", "log"),
-    "tasks": ("dataset", "revision", "repeat"),
-    "pool": ("environments",),
-}
-"""Arguments that follow from others, or from the command line."""
 _PREPARED = "AWM_HUB_RECIPE_PREPARED"
 """Tells the processes that `main` launches that it has called `prepare`."""
-Sections = Mapping[str, Any]
-"""Name of a section → the callable whose arguments it holds, a tuple of keys, or None for a single value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +74,11 @@ class Run:
         return {**found, "push_to_hub": True, "hub_model_id": self.hub_repo, "hub_strategy": "checkpoint"}
 
     def checkpoint(self) -> str | None:
-        """The newest checkpoint, if the run is to go on from one: of the output folder, else of the model's repo."""
+        """The newest checkpoint, if the run is to go on from one: of the output folder, else of the model's repo.
+
+        Raises:
+            UsageError: it has adapters and this run none, or the reverse.
+        """
         if not self.resumes:
             return None
         from transformers.trainer_utils import get_last_checkpoint
@@ -98,8 +86,29 @@ class Run:
         found = get_last_checkpoint(str(self.output)) if self.output.is_dir() else None
         if found is None and self.hub_repo is not None:
             found = _fetched(self.hub_repo, self.output)
+        if found and bool(self.config.get("lora")) != Path(found, "adapter_config.json").exists():
+            what = "the whole model" if self.config.get("lora") else "adapters"
+            step = "train the same way as before, or into another folder"
+            raise UsageError(f"{found} is of a training of {what}", next_step=step)
         print(f"resuming from {found}" if found else "there is no checkpoint yet: starting anew", flush=True)
         return found
+
+    def fit(self, trainer: Any) -> None:
+        """Train from the newest checkpoint, if this run goes on from one; save the model, and push it.
+
+        A run that was trained to its end is not trained again: with a stream, the trainer would add a step.
+        """
+        found = self.checkpoint()
+        if found and _step_of(found) >= trainer.args.max_steps > 0:
+            print(f"{found} is the end of the training", flush=True)
+            if trainer.is_world_process_zero():
+                ignored = shutil.ignore_patterns("*.pt", "*.pth", "*.bin", "trainer_state.json")
+                shutil.copytree(found, self.output, dirs_exist_ok=True, ignore=ignored)
+            return
+        trainer.train(resume_from_checkpoint=found)
+        trainer.save_model()
+        if self.hub_repo is not None:
+            trainer.push_to_hub()
 
     def adapters(self) -> Any:
         """The adapters to train in place of the model; None: the whole model is trained."""
@@ -239,85 +248,6 @@ class Recipe:
         self.train(run)
 
 
-def parser(doc: str) -> argparse.ArgumentParser:
-    """The command line that recipes share."""
-    found = argparse.ArgumentParser(description=doc.partition("\n")[0])
-    found.add_argument("--config", type=Path, required=True, help="YAML file; see training/configs")
-    found.add_argument("--dataset", help="name on the Hub or a folder; default: the bundled environments")
-    found.add_argument("--revision", help="branch, tag or commit of the dataset")
-    found.add_argument("--model", help="name on the Hub or a folder, instead of the configuration's")
-    found.add_argument("--output", type=Path, default=Path("out"), help="folder of model, checkpoints and records")
-    found.add_argument("--plan", action="store_true", help="tell what the run takes, and start nothing")
-    found.add_argument("--resume", action="store_true", help="go on from the last checkpoint, if there is one")
-    found.add_argument("--push-to-hub", metavar="REPO", help="push checkpoints and the model")
-    found.add_argument("--lora", action="store_true", help="train adapters instead of the whole model")
-    found.add_argument("--smoke", action="store_true", help="a step with a tiny model, on whatever there is")
-    found.add_argument(
-        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a value of the configuration"
-    )
-    return found
-
-
-def read(arguments: argparse.Namespace, sections: Sections, smoke: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The configuration that a command line asks for, with all sections.
-
-    Raises:
-        UsageError: the file is no such configuration, or has a key that means nothing; it is named.
-    """
-    import yaml  # type: ignore[import-untyped]
-
-    try:
-        found = yaml.safe_load(arguments.config.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{arguments.config} cannot be read: {error}", next_step="name a YAML file") from error
-    if not isinstance(found, dict):
-        raise UsageError(f"{arguments.config} holds no sections", next_step="see training/configs")
-    where = arguments.config.name
-    for section, values in found.items():
-        if sections.get(section, ()) is not None and not isinstance(values, dict):
-            raise UsageError(f"{where}: {section} is {values!r}", next_step="give it keys and values, indented")
-    for name, values in smoke.items() if arguments.smoke else ():
-        found[name] = {**found.get(name, {}), **values}
-    if arguments.lora and not found.get("lora"):
-        found["lora"] = dict(LORA)
-    for change in arguments.set:
-        path, equals, value = change.partition("=")
-        section, _, key = path.partition(".")
-        if not (section and equals) or (sections.get(section, ()) is not None and not key):
-            raise UsageError(f"--set {change}", next_step="write --set SECTION.KEY=VALUE")
-        if key:
-            found.setdefault(section, {})[key] = yaml.safe_load(value)
-        else:
-            found[section] = yaml.safe_load(value)
-    check(found, sections, where)
-    return {**{name: {} for name, kind in sections.items() if kind is not None}, **found}
-
-
-def check(config: Mapping[str, Any], sections: Sections, where: str) -> None:
-    """See that every section and key of a configuration means something.
-
-    Raises:
-        UsageError: one does not; it is named.
-    """
-    for section, values in config.items():
-        if section not in sections:
-            raise UsageError(f"{where}: there is no section {section!r}", next_step=_near(section, sections))
-        kind = sections[section]
-        if kind is None:
-            continue
-        keys = kind if isinstance(kind, tuple) else tuple(inspect.signature(kind).parameters)
-        for key, value in values.items():
-            if key in _GIVEN.get(section, ()):
-                step = "leave it out: the recipe gives it"
-                raise UsageError(f"{where}: {section}.{key} cannot be set here", next_step=step)
-            if key not in keys:
-                of = "" if isinstance(kind, tuple) else f" of {kind.__name__}"
-                raise UsageError(f"{where}: {section}.{key} is no argument{of}", next_step=_near(key, keys))
-            if isinstance(value, str) and _is_number(value):
-                step = "write numbers without quotes, and with a point: 7.0e-7"
-                raise UsageError(f"{where}: {section}.{key} is the text {value!r}", next_step=step)
-
-
 def batches(run: Run) -> dict[str, int]:
     """The `batch` section as arguments of TRL's GRPO.
 
@@ -346,10 +276,46 @@ def batches(run: Run) -> dict[str, int]:
     }
 
 
+def planned_grpo(run: Run, *, window: Window, **given: Any) -> str:
+    """What a run of GRPO takes, as a text; `plan` in the configuration has the last word.
+
+    Args:
+        run: The run.
+        window: What the policy sees.
+        given: More of `RunNumbers`.
+    """
+    batch, trainer = run.config["batch"], run.config["trainer"]
+    numbers = {
+        "steps": batch["steps"],
+        "prompts": batch["prompts"],
+        "rollouts": trainer["num_generations"],
+        "context_tokens": trainer.get("vllm_max_model_length") or 32_000,
+        "is_sharded": bool(trainer.get("fsdp")),
+        "trainable_share": run.trainable_share(),
+        "has_reference": trainer.get("beta", 0.0) > 0,
+        **given,
+        **run.config["plan"],
+        "window": window,
+    }
+    facts, size = facts_of(run.environments.where(split="train", usage="train")), run.size()
+    facts = replace(facts, tasks=run.tasks_count)
+    # a micro-batch is the rows of `per_device` rollouts, on average
+    rows = batch["per_device"] * plan(RunNumbers(**numbers), facts, size).rows_per_rollout
+    found = plan(RunNumbers(**{"rows_per_device": rows, **numbers}), facts, size)
+    kept = {name: amount for name, amount in found.memory.items() if name != "logits"}
+    notes = (
+        *found.notes,
+        f"a step is {batch['prompts'] // batch['mini_batch']} updates; a micro-batch is some {rows} rows",
+        "TRL never holds all logits at once: it takes the log probabilities in chunks",
+    )
+    return replace(found, memory=kept, notes=notes).table()
+
+
 def epochs(run: Run) -> int:
     """How often a stream has to come around for a run of GRPO, the batches that are read ahead included."""
     batch = run.config["batch"]
-    return ceil((batch["steps"] + 2) * batch["prompts"] / run.tasks_count)
+    tasks: int = (batch["steps"] + 2) * batch["prompts"]
+    return ceil(tasks / run.tasks_count)
 
 
 def gpus_count() -> int:
@@ -364,7 +330,12 @@ def _launch(gpus: int, file: str, words: Sequence[str]) -> int:
     launcher = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1"]
     numbers = ["--num_processes", str(gpus), "--mixed_precision", "bf16", "--dynamo_backend", "no"]
     done = subprocess.run([*launcher, *numbers, file, *words], env={**os.environ, _PREPARED: "1"}, check=False)
-    return done.returncode
+    return int(done.returncode)
+
+
+def _step_of(checkpoint: str) -> int:
+    """Updates before a checkpoint."""
+    return int(json.loads(Path(checkpoint, "trainer_state.json").read_text(encoding="utf-8"))["global_step"])
 
 
 def _fetched(repo: str, output: Path) -> str | None:
@@ -378,16 +349,3 @@ def _fetched(repo: str, output: Path) -> str | None:
         return None
     found = output / LAST_CHECKPOINT
     return str(found) if (found / "trainer_state.json").exists() else None
-
-
-def _near(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else f"one of {', '.join(sorted(known))}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -107,12 +107,9 @@ async def test_a_tool_that_is_defined_twice_is_refused() -> None:
 
 
 async def test_code_that_does_not_load_is_told_with_its_definition() -> None:
-    draft = spoilt(
-        ("def get_boat(db: sqlite3.Connection, boat_id: int)", "def get_boat(db: sqlite3.Connection, boat_id)")
-    )
+    draft = spoilt(("def get_boat(db: sqlite3.Connection, boat_id: int)", "def get_boat(boats, boat_id)"))
     [problem] = await code.check(draft)
     assert (problem.rule, problem.subject) == ("does_not_build", "get_boat")
-    assert "a parameter needs an annotation" in problem.message
     assert "/tmp" not in problem.message
 
 
@@ -144,23 +141,24 @@ async def test_tools_that_are_missing_or_extra_are_named() -> None:
     ]
 
 
-async def test_parameters_that_differ_are_told() -> None:
+async def test_parameters_that_differ_are_told_before_anything_is_built() -> None:
     draft = spoilt(
-        ("boat_id: int, member_id: int, day: str", "boat_id: str, member_id: int = 1, day: str = '', seats: int = 1"),
-        ('query: str = "", ', ""),
+        ("boat_id: int, member_id: int, day: str", "boat_id, member_id, day, seats"), ('query: str = "", ', "")
+    )
+    assert messages(await code.check(draft), "parameter_differs") == [
+        "it has the parameter seats, which the toolset does not have",
+        "it lacks the parameter query, which the toolset has",
+    ]
+
+
+async def test_types_defaults_and_documentation_are_those_of_the_toolset() -> None:
+    draft = spoilt(
+        ("boat_id: int, member_id: int, day: str", "boat_id: str, member_id: int = 1, day: str = ''"),
         ('Literal["novice", "racing"]', 'Literal["novice", "master"]'),
         ("limit: int = 20", "limit: int = 10"),
+        ("        member_id: Id of the member.\n", ""),
     )
-    problems = await code.check(draft)
-    assert messages(problems, "parameter_differs") == [
-        "boat_id: the toolset says integer, the code string",
-        "day: in the toolset it is required, and has a default in the code",
-        "it has the parameter seats, which the toolset does not have",
-        "member_id: in the toolset it is required, and has a default in the code",
-        "it lacks the parameter query, which the toolset has",
-        'level: the toolset says one of "novice", "racing" or null, the code one of "novice", "master" or null',
-        "limit: the default is 20 in the toolset and 10 in the code",
-    ]
+    assert await code.check(draft) == ()
 
 
 async def test_an_effect_that_the_code_does_not_have_is_told() -> None:
@@ -181,12 +179,6 @@ async def test_optional_and_typed_dicts_are_other_words_for_the_same() -> None:
         {**TOOLS, "get_boat": {**TOOLS["get_boat"], "parameters": parameters}},
     )
     assert await code.check(draft) == ()
-
-
-async def test_parameters_without_a_description_are_sent_back() -> None:
-    problems = await code.check(spoilt(("        member_id: Id of the member.\n", "")))
-    assert [(p.rule, p.subject, p.severity) for p in problems] == [("documentation", "book_boat", "warning")]
-    assert "book_boat(member_id): the parameter has no description" in problems[0].message
 
 
 # What calls show

@@ -50,7 +50,7 @@ async def played(replies: Iterable[Reply | str], **policy: Any) -> tuple[Rollout
 
 def solved() -> list[dict[str, Any]]:
     """The rows of one solution."""
-    return list(examples_of_solutions(library(), tasks=[OWED]))
+    return list(examples_of_solutions(library(), tasks=[OWED], requires=None))
 
 
 SOLUTION = [

@@ -58,7 +58,11 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 
 def cells(results: Results, policy: str, view: str) -> list[dict[str, Any]]:
     """The cells of a policy and a view, by seed."""
-    found = [(int(m[2]), r) for n, r in results.items() if (m := _CELL.fullmatch(f"{n}.json")) and m[1] == policy and m[3] == view]
+    found = [
+        (int(m[2]), r)
+        for n, r in results.items()
+        if (m := _CELL.fullmatch(f"{n}.json")) and m[1] == policy and m[3] == view
+    ]
     return [figures for _, figures in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -100,7 +104,8 @@ def _cell(found: Sequence[dict[str, Any]]) -> str:
     errors = sum(c["format_errors"] for c in found)
     low, high = wilson(successes, n)
     each = ", ".join(f"{100 * c['success'] / c['n']:.0f}" for c in found)
-    return f"**{100 * successes / n:.0f} %** [{100 * low:.0f}, {100 * high:.0f}]; seeds {each}; format errors {100 * errors / n:.0f} %"
+    share = f"**{100 * successes / n:.0f} %** [{100 * low:.0f}, {100 * high:.0f}]"
+    return f"{share}; seeds {each}; format errors {100 * errors / n:.0f} %"
 
 
 def _learning(results: Results) -> list[str]:

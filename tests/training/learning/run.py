@@ -28,7 +28,7 @@ for _name, _value in (
 
 from training.learning import report, stages, world  # noqa: E402
 
-SFT_STEPS, GRPO_STEPS = 600, 60
+SFT_STEPS, GRPO_STEPS = 350, 50
 POLICIES = ("sft", "full", "window")
 VIEWS = {"full": world.FULL, "window": world.WINDOW}
 
@@ -38,13 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("-o", "--out", type=Path, default=Path("training/learning"), help="where the report goes")
-    parser.add_argument("--work", type=Path, help="where results and weights are kept; default: OUT/work")
+    parser.add_argument("--work", type=Path, default=Path("build/learning"), help="where results and weights are kept")
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
     parser.add_argument("--tasks", type=int, default=world.HELD_OUT, help="held-out tasks of each cell")
     parser.add_argument("--sft-steps", type=int, default=SFT_STEPS)
     parser.add_argument("--grpo-steps", type=int, default=GRPO_STEPS)
     parser.add_argument("--report", action="store_true", help="only write the report from the results there are")
     given = parser.parse_args(arguments)
-    work = given.work or given.out / "work"
+    work = given.work
     work.mkdir(parents=True, exist_ok=True)
     if not given.report:
         import torch
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _seed(seed: int, work: Path, given: argparse.Namespace) -> Any:
     """Every stage and cell of a seed; yields what to say after each."""
     tokenizer = world.tokenizer()
-    for policy in POLICIES:
+    for policy in given.policies:
         name = f"{policy}-{seed}"
         yield _once(work, f"train-{name}", lambda p=policy, n=name: _trained(p, n, seed, work, tokenizer, given))
         for view, window in VIEWS.items():

@@ -20,22 +20,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from training import tiny
-
 import awm_hub
 from awm_hub.environment import Call, Environment, Task, ToolSpec
 from awm_hub.history import Window
+from training import tiny
 
 SYSTEM = "You work with list_tools and call_tool."
 WINDOW = Window(turns=1)
 """The head, which is the first exchange, and one turn."""
 FULL = Window()
 MAX_TURNS = 6
+PRESENT = 6
+"""Technicians who are active, two in each depot."""
 KINDS = ("sick", "vacation", "training")
 DAYS = tuple(f"2026-{month}-{day:02d}" for month in (11, 12) for day in range(1, 31))
 DEPOTS = {1: "NORTH", 2: "EAST", 3: "SOUTH"}
 ARGUMENTS = {"list_technicians": ("depot_code",), "record_absence": ("technician_id", "first_day", "last_day", "kind")}
-TYPES = {"technician_id": "integer"}
 TRAIN, HELD_OUT = 1000, 256
 """Tasks to train on, and others to evaluate with."""
 
@@ -67,8 +67,7 @@ def world() -> Environment:
     draw = random.Random(0)
     combined = list(itertools.product(range(len(technicians())), KINDS, DAYS))
     draw.shuffle(combined)
-    made = (_task(found.id, number, draw, *chosen) for number, chosen in enumerate(combined))
-    tasks = itertools.islice((task for task in made if task is not None), TRAIN + HELD_OUT)
+    tasks = [_task(found.id, *numbered, draw) for numbered in enumerate(combined[: TRAIN + HELD_OUT])]
     tools = tuple(_bare(found.tool(name)) for name in ARGUMENTS)
     small = replace(found, tools=tools, tasks=tuple(tasks), description="", rules="", quality=None)
     return small.with_hash(found.content_hash)
@@ -132,38 +131,36 @@ def _texts_of(task: Task) -> list[str]:
 
 
 def _bare(tool: ToolSpec) -> ToolSpec:
-    """A tool whose schema has the names and types of the arguments that are used here, and nothing else."""
-    properties = {name: {"type": TYPES.get(name, "string")} for name in ARGUMENTS[tool.name]}
-    schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return replace(tool, description="", input_schema=schema, output_schema=None)
+    """A tool whose schema names the arguments that are used here, and nothing else."""
+    return replace(tool, description="", input_schema={"required": list(ARGUMENTS[tool.name])}, output_schema=None)
 
 
-def _task(environment_id: str, number: int, draw: random.Random, who: int, kind: str, day: str) -> Task | None:
-    """The technician is away on a day; names and depots are dealt out anew. None: the seed has an absence on it."""
+def _task(environment_id: str, number: int, what: tuple[int, str, str], draw: random.Random) -> Task:
+    """A technician is away on a day; names, ids and depots are dealt out anew, so that he is there to be away."""
+    who, kind, day = what
     ids = [place for place, _ in technicians()]
     names = [name for _, name in technicians()]
-    dealt = draw.sample(names, len(names))
-    depots = draw.sample([1, 1, 2, 2, 2, 3, 3, 3, 1, 2][: len(ids)], len(ids))
-    at = dealt.index(names[who])
-    if any(who_else == ids[at] and first <= day <= last for who_else, first, last in _absences()):
-        return None
-    cases = " ".join(f"WHEN {place} THEN '{name}'" for place, name in zip(ids, dealt, strict=True))
-    homes = " ".join(f"WHEN {place} THEN {depot}" for place, depot in zip(ids, depots, strict=True))
-    listed = ", ".join(map(str, ids))
-    depot = DEPOTS[depots[at]]
+    at, homes = 0, {}
+    while at not in homes or any(place == at and first <= day <= last for place, first, last in _absences()):
+        dealt = draw.sample(names, len(names))
+        homes = dict(zip(draw.sample(ids, PRESENT), itertools.cycle(DEPOTS), strict=False))
+        at = ids[dealt.index(names[who])]
+    called = " ".join(f"WHEN {place} THEN '{name}'" for place, name in zip(ids, dealt, strict=True))
+    housed = " ".join(f"WHEN {place} THEN {depot}" for place, depot in homes.items())
     return Task(
         id=f"{environment_id}/absence_{number}",
-        instruction=f"{names[who]} of {depot}: {kind} on {day}.",
+        instruction=f"{names[who]} of {DEPOTS[homes[at]]}: {kind} on {day}.",
         kind="change",
         setup=(
-            f"UPDATE employees SET full_name = CASE id {cases} END, depot_id = CASE id {homes} END, phone = '-'"
-            f" WHERE id IN ({listed})",
+            f"UPDATE employees SET full_name = CASE id {called} END, depot_id = CASE id {housed} ELSE 1 END,"
+            f" is_active = id IN ({', '.join(map(str, homes))}), phone = '-'"
+            f" WHERE id IN ({', '.join(map(str, ids))})",
         ),
         solution=(
-            Call(tool="list_technicians", arguments={"depot_code": depot}),
+            Call(tool="list_technicians", arguments={"depot_code": DEPOTS[homes[at]]}),
             Call(
                 tool="record_absence",
-                arguments={"technician_id": ids[at], "first_day": day, "last_day": day, "kind": kind},
+                arguments={"technician_id": at, "first_day": day, "last_day": day, "kind": kind},
             ),
         ),
     )
