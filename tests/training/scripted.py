@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from training import tiny
-
 from awm_hub.policy import opening
 from awm_hub.training.generating import Ask, Written
+from training import tiny
 
 TASK = "owed_by_ingeborg"
 

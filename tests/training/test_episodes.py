@@ -8,13 +8,13 @@ import sys
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import row_of
 
 import awm_hub
 from awm_hub.errors import DataError, UnknownNameError, UsageError
 from awm_hub.runtime import sync
 from awm_hub.training.episodes import Episode, Episodes, Place
+from training import tiny
 
 PLACE = Place("public_library_1", "public_library_1/owed_by_ingeborg", 0)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from training import tiny
 
 from awm_hub.history import Window
 from awm_hub.rollouts import read_trajectories
 from awm_hub.rollouts.dataset import read_rollouts
 from awm_hub.training.log import TrajectoryLog
 from awm_hub.training.rewards import HybridReward
+from training import tiny
 
 LONG = (*tiny.SOLVED[:3], tiny.using("get_member", member_id=2), tiny.answering("8.55"))
 

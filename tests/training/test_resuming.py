@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import Script, row_of
 from training.trainers import GROUP, TASKS, WINDOW, make, streamed
 
 from awm_hub.training.episodes import Episodes
 from awm_hub.training.rollout import WindowedRollout
+from training import tiny
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import Script, Trainer, row_of
 
 import awm_hub
@@ -19,6 +18,7 @@ from awm_hub.training.episodes import Episodes
 from awm_hub.training.rewards import HybridReward
 from awm_hub.training.rollout import WindowedRollout
 from awm_hub.trajectory import Evidence, Outcome, StateDiff, Trajectory, Verdict
+from training import tiny
 
 ALL = Window()
 

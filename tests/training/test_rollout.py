@@ -4,13 +4,13 @@ import threading
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import Script, Trainer, row_of
 
 from awm_hub.errors import CapacityError, UsageError
 from awm_hub.history import Window
 from awm_hub.training.episodes import Episodes
 from awm_hub.training.rollout import BatchFacts, WindowedRollout
+from training import tiny
 
 ALL = Window()
 LONG = (

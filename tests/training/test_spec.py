@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import Script, row_of
 
 from awm_hub.errors import UsageError
@@ -15,6 +14,7 @@ from awm_hub.training.episodes import Episodes
 from awm_hub.training.rewards import HybridReward
 from awm_hub.training.spec import TrainingSpec, history_aware, simple
 from awm_hub.training.tool_loop import SIMPLE, ToolEpisode, simple_prompt
+from training import tiny
 
 
 def small() -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import Script, row_of
 
 from awm_hub.errors import UsageError
 from awm_hub.history import Window
 from awm_hub.training.tokens import ChatTokens, trainable_template
+from training import tiny
 
 
 def test_the_head_is_the_opening_messages_and_the_beginning_of_the_models_own(tokenizer: Any) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training import tiny
 from training.scripted import Script, row_of
 from training.trainers import GROUP, LONG, TASKS, WINDOW, make, streamed
 
@@ -14,6 +13,7 @@ from awm_hub.errors import UsageError
 from awm_hub.history import Window
 from awm_hub.training.episodes import Episodes
 from awm_hub.training.rollout import WindowedRollout
+from training import tiny
 
 torch = pytest.importorskip("torch")
 trl = pytest.importorskip("trl")

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from training import tiny
 from training.scripted import Script, row_of
 
 from awm_hub.history import Window
 from awm_hub.training.episodes import Episodes
 from awm_hub.training.rewards import HybridReward
 from awm_hub.training.rollout import WindowedRollout
+from training import tiny
 
 LONG = (
     tiny.listing_tools(),

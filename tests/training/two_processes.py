@@ -8,12 +8,12 @@ from typing import Any
 import torch
 import trl
 from datasets import Dataset
-from training import tiny
 from training.scripted import Script, row_of
 
 from awm_hub.history import Window
 from awm_hub.training import HistoryAwareGRPOTrainer, TrajectoryLog
 from awm_hub.training.spec import history_aware
+from training import tiny
 
 LONG = (*tiny.SOLVED[:3], tiny.using("get_member", member_id=2), tiny.answering("8.55"))
 
