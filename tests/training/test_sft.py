@@ -224,7 +224,7 @@ def test_sfttrainer_trains_the_completion_alone_on_the_tokens_of_a_rollout(tmp_p
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = trainable_template(tokenizer)
     model = tiny_model(tokenizer)
-    rows = [*solved(), *examples_of_solutions(library(), tasks=[OWED], window=Window(turns=1))]
+    rows = [*solved(), *examples_of_solutions(library(), tasks=[OWED], requires=None, window=Window(turns=1))]
     settings = trl.SFTConfig(
         output_dir=str(tmp_path),
         max_length=None,
