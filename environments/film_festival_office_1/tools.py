@@ -1,8 +1,8 @@
 """Tools of the office of a film festival."""
-
 import re
 from datetime import date, datetime, timedelta
 from typing import Literal
+
 
 _SUBMISSIONS = """SELECT s.id, s.film_id, f.title, p.full_name AS director, s.section_id, c.name AS section,
     s.submitted_on, s.fee_cents, s.status, s.decided_on, s.withdrawn_on FROM submissions s
@@ -562,9 +562,7 @@ def book_room(db, guest_id: int, hotel_id: int, check_in_on: str, check_out_on: 
         raise ValueError(f"the guest stays from {guest['arrives_on']} to {guest['leaves_on']}")
     _in_range("festival_nights", festival_nights, 0, len(nights))
     _refuse(guest["status"] == "declined", "the guest has declined")
-    sql = (
-        "SELECT 1 FROM room_bookings WHERE guest_id = ? AND status = 'booked' AND check_in_on < ? AND check_out_on > ?"
-    )
+    sql = "SELECT 1 FROM room_bookings WHERE guest_id = ? AND status = 'booked' AND check_in_on < ? AND check_out_on > ?"
     _refuse(_rows(db, sql, guest_id, check_out_on, check_in_on), "the guest has a room on some of these nights")
     for night in nights:
         _refuse(_free_rooms(db, hotel, night) < 1, f"{hotel['name']} is full on {night}")

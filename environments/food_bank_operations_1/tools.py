@@ -1,7 +1,8 @@
 """Tools of a regional food bank: stock, agencies, orders and pickups."""
-
 from datetime import date, timedelta
-from typing import Literal, TypedDict
+from typing import TypedDict
+from typing import Literal
+
 
 _AREAS = """SELECT * FROM (SELECT a.*, COALESCE(u.kg, 0) AS used_kg, capacity_kg - COALESCE(u.kg, 0) AS free_kg
 FROM storage_areas a LEFT JOIN (SELECT storage_area_id, SUM(cases_in_house * case_kg) AS kg FROM lots l

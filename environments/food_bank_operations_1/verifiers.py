@@ -44,9 +44,7 @@ def _problems(changes, added=(), removed=(), changed=()):
     added, removed: pairs of a table and the values of a row; changed: a table, the key's id and the new values.
     """
     found = []
-    left = {
-        (table, kind): list(rows[kind]) for table, rows in changes.items() for kind in ("added", "removed", "changed")
-    }
+    left = {(table, kind): list(rows[kind]) for table, rows in changes.items() for kind in ("added", "removed", "changed")}
     for kind, expected in (("added", added), ("removed", removed)):
         for table, wanted in expected:
             if _take(left.get((table, kind), []), wanted) is None:
@@ -87,13 +85,8 @@ def signals_fill_ferryside_lentils(initial, final, changes):
 
 def signals_order_for_kestrel_row(initial, final, changes):
     order = {
-        "agency_id": _named(initial, "agencies", "Kestrel Row Hostel"),
-        "collection_on": "2026-06-19",
-        "status": "placed",
-        "hold_reason": "",
-        "placed_on": TODAY,
-        "placed_by": 1,
-        "cancelled_on": None,
+        "agency_id": _named(initial, "agencies", "Kestrel Row Hostel"), "collection_on": "2026-06-19",
+        "status": "placed", "hold_reason": "", "placed_on": TODAY, "placed_by": 1, "cancelled_on": None,
     }
     new = next((row["id"] for row in changes["orders"]["added"] if _holds(row, order)), None)
     cases = {"Tinned Chickpeas": 14, "Loose Carrots": 25, "Frozen Mixed Vegetables": 34}
@@ -107,11 +100,8 @@ def signals_order_for_kestrel_row(initial, final, changes):
 def signals_cancel_thornbury_order(initial, final, changes):
     order = _order(initial, "Thornbury Community Fridge", "2026-06-03")
     charge = {
-        "agency_id": _named(initial, "agencies", "Thornbury Community Fridge"),
-        "order_id": order,
-        "kind": "cancellation",
-        "amount_cents": 759,
-        "charged_on": TODAY,
+        "agency_id": _named(initial, "agencies", "Thornbury Community Fridge"), "order_id": order,
+        "kind": "cancellation", "amount_cents": 759, "charged_on": TODAY,
     }
     sql = """SELECT a.order_line_id, a.lot_id, a.cases FROM allocations a
         JOIN order_lines ol ON ol.id = a.order_line_id WHERE ol.order_id = ?"""
@@ -122,9 +112,7 @@ def signals_cancel_thornbury_order(initial, final, changes):
 
 def signals_put_away_brindle_delivery(initial, final, changes):
     donation = {
-        "donor_id": _named(initial, "donors", "Brindle & Hay Wholesale"),
-        "received_on": TODAY,
-        "received_by": 1,
+        "donor_id": _named(initial, "donors", "Brindle & Hay Wholesale"), "received_on": TODAY, "received_by": 1,
     }
     new = next((row["id"] for row in changes["donations"]["added"] if _holds(row, donation)), None)
     wanted = [
@@ -134,13 +122,9 @@ def signals_put_away_brindle_delivery(initial, final, changes):
     ]
     lots = [
         {
-            "donation_id": new,
-            "item_id": _named(initial, "items", item),
-            "storage_area_id": _named(initial, "storage_areas", area, "code"),
-            "cases_received": cases,
-            "best_before_on": day,
-            "status": "inbound",
-            "quarantine_reason": "",
+            "donation_id": new, "item_id": _named(initial, "items", item),
+            "storage_area_id": _named(initial, "storage_areas", area, "code"), "cases_received": cases,
+            "best_before_on": day, "status": "inbound", "quarantine_reason": "",
         }
         for item, area, cases, day in wanted
     ]
@@ -169,12 +153,8 @@ def signals_recall_peanut_butter(initial, final, changes):
 
 def signals_plan_lowmead_pickup(initial, final, changes):
     pickup = {
-        "donor_id": _named(initial, "donors", "Lowmead Dairy"),
-        "planned_on": "2026-06-04",
-        "half_day": "afternoon",
-        "storage_class": "chilled",
-        "expected_kg": 640,
-        "status": "planned",
+        "donor_id": _named(initial, "donors", "Lowmead Dairy"), "planned_on": "2026-06-04", "half_day": "afternoon",
+        "storage_class": "chilled", "expected_kg": 640, "status": "planned",
         "vehicle_id": _named(initial, "vehicles", "AL21 YTD", "plate"),
         "driver_id": _named(initial, "staff", "Lucía Ferrando", "full_name"),
     }
@@ -187,11 +167,8 @@ def signals_write_off_expired_stock(initial, final, changes):
         (
             "write_offs",
             {
-                "lot_id": _lot(initial, code),
-                "cases": count,
-                "reason": "Past best-before",
-                "written_off_on": TODAY,
-                "written_off_by": 1,
+                "lot_id": _lot(initial, code), "cases": count, "reason": "Past best-before",
+                "written_off_on": TODAY, "written_off_by": 1,
             },
         )
         for code, count in cases.items()

@@ -1,7 +1,7 @@
 """Tools of the front desk of a language school."""
-
 from datetime import date, datetime
 from typing import Literal
+
 
 _COURSE = "SELECT * FROM course_places"
 

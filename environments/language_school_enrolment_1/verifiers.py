@@ -42,44 +42,24 @@ def _enrolment_id(db, name, code):
 
 
 def _enrolment(db, student_id, code, percent, fee_cents):
-    return (
-        "enrolments",
-        {
-            "student_id": student_id,
-            "course_id": _course(db, code),
-            "status": "active",
-            "discount_percent": percent,
-            "fee_cents": fee_cents,
-            "enrolled_on": _TODAY,
-            "cancelled_on": None,
-        },
-    )
+    return ("enrolments", {
+        "student_id": student_id, "course_id": _course(db, code), "status": "active", "discount_percent": percent,
+        "fee_cents": fee_cents, "enrolled_on": _TODAY, "cancelled_on": None,
+    })
 
 
 def _payment(enrolment_id, kind, method, cents):
-    return (
-        "payments",
-        {
-            "enrolment_id": enrolment_id,
-            "kind": kind,
-            "method": method,
-            "amount_cents": cents,
-            "paid_on": _TODAY,
-            "user_id": 1,
-        },
-    )
+    return ("payments", {
+        "enrolment_id": enrolment_id, "kind": kind, "method": method, "amount_cents": cents, "paid_on": _TODAY,
+        "user_id": 1,
+    })
 
 
 def _test(db, student_id, language, level, day):
-    return (
-        "placement_tests",
-        {
-            "student_id": student_id,
-            "language_id": _id(db, "languages", "name", language),
-            "level_id": _id(db, "levels", "code", level),
-            "taken_on": day,
-        },
-    )
+    return ("placement_tests", {
+        "student_id": student_id, "language_id": _id(db, "languages", "name", language),
+        "level_id": _id(db, "levels", "code", level), "taken_on": day,
+    })
 
 
 def _cancelled(enrolment_id):
@@ -111,11 +91,8 @@ def signals_enrol_wieczorek_in_german(initial, final, changes):
 
 def signals_substitutes_for_aalto(initial, final, changes):
     absence = {
-        "teacher_id": _id(initial, "teachers", "full_name", "Henrik Aalto"),
-        "starts_on": "2026-06-04",
-        "ends_on": "2026-06-05",
-        "reason": "Flu",
-        "user_id": 1,
+        "teacher_id": _id(initial, "teachers", "full_name", "Henrik Aalto"), "starts_on": "2026-06-04",
+        "ends_on": "2026-06-05", "reason": "Flu", "user_id": 1,
     }
     wanted = (
         ("EN-B2-31", "2026-06-04T09:00", "Grace Liddell"),
@@ -133,9 +110,7 @@ def signals_painters_in_kestrel(initial, final, changes):
         ("IT-B1-06", "2026-06-10T11:00", "Heron"),
         ("DE-A2-12", "2026-06-10T18:00", "Dunlin"),
     )
-    return _judge(
-        changes, (), [_lesson(initial, code, at, "room_id", "rooms", "name", room) for code, at, room in wanted]
-    )
+    return _judge(changes, (), [_lesson(initial, code, at, "room_id", "rooms", "name", room) for code, at, room in wanted])
 
 
 def signals_debtors_of_started_courses(initial, final, changes):
@@ -157,33 +132,25 @@ def signals_split_kalogeropoulos_transfer(initial, final, changes):
 def signals_french_b2_for_raghavan(initial, final, changes):
     student = _student(initial, "Priyanka Raghavan")
     entry = {
-        "student_id": student,
-        "course_id": _course(initial, "FR-B2-18"),
-        "status": "waiting",
-        "joined_on": _TODAY,
+        "student_id": student, "course_id": _course(initial, "FR-B2-18"), "status": "waiting", "joined_on": _TODAY,
     }
-    return _judge(changes, [_test(initial, student, "French", "B2", "2026-05-29"), ("waiting_list_entries", entry)])
+    return _judge(
+        changes, [_test(initial, student, "French", "B2", "2026-05-29"), ("waiting_list_entries", entry)]
+    )
 
 
 def signals_register_marek_dvoracek(initial, final, changes):
     person = {
-        "full_name": "Marek Dvořáček",
-        "email": "marek.dvoracek@postbus.example",
-        "phone": "555-0187",
-        "born_on": "2000-06-29",
-        "registered_on": _TODAY,
+        "full_name": "Marek Dvořáček", "email": "marek.dvoracek@postbus.example", "phone": "555-0187",
+        "born_on": "2000-06-29", "registered_on": _TODAY,
     }
     new_id = next((r["id"] for r in changes["students"]["added"] if r["email"] == person["email"]), None)
     enrolments = [r["id"] for r in changes["enrolments"]["added"] if r["student_id"] == new_id]
-    return _judge(
-        changes,
-        [
-            ("students", person),
-            _test(initial, new_id, "Italian", "A2", _TODAY),
-            _enrolment(initial, new_id, "IT-A2-12", 10, 25150),
-            _payment(enrolments[0] if enrolments else None, "payment", "card", 25150),
-        ],
-    )
+    return _judge(changes, [
+        ("students", person), _test(initial, new_id, "Italian", "A2", _TODAY),
+        _enrolment(initial, new_id, "IT-A2-12", 10, 25150),
+        _payment(enrolments[0] if enrolments else None, "payment", "card", 25150),
+    ])
 
 
 def signals_holmqvist_drops_one_course(initial, final, changes):

@@ -1,8 +1,9 @@
 """Tools of a marina's harbour office."""
-
 import re
 from datetime import date, datetime, timedelta
-from typing import Literal, TypedDict
+from typing import TypedDict
+from typing import Literal
+
 
 _BOAT = "SELECT b.*, c.full_name AS owner_name FROM boats b JOIN customers c ON c.id = b.customer_id"
 
@@ -146,11 +147,7 @@ def _crane_hour(db, text):
 
 
 def _check_berth(db, boat, berth, first, end, where):
-    for size, room, spare in (
-        ("length_cm", "length_cm", 50),
-        ("beam_cm", "width_cm", 60),
-        ("draught_cm", "depth_cm", 30),
-    ):
+    for size, room, spare in (("length_cm", "length_cm", 50), ("beam_cm", "width_cm", 60), ("draught_cm", "depth_cm", 30)):
         if boat and boat[size] + spare > berth[room]:
             raise RuntimeError(f"the boat does not fit: the {room} of the berth must be at least {boat[size] + spare}")
     if not _rows(db, "berths", f"{where} AND id = ?3", "id", first, end, berth["id"]):
