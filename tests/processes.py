@@ -25,7 +25,10 @@ def descendants(pid: int) -> set[int]:
 def gone_afterwards(pid: int, *, within_s: float = 30) -> Iterator[set[int]]:
     """Check that a process and all it has started by now are gone, or going, when the block is left."""
     pids = {pid, *descendants(pid)}
-    handles = {p: os.pidfd_open(p) for p in pids}
+    handles = {}
+    for one in pids:
+        with contextlib.suppress(ProcessLookupError):  # it has ended since it was seen
+            handles[one] = os.pidfd_open(one)
     try:
         yield pids - {pid}
         deadline = time.monotonic() + within_s

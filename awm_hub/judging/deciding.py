@@ -6,8 +6,10 @@ changes must equal the solution's. A verdict is COMPLETED only if database and a
 be judged raises `JudgeError` and is never a reward.
 """
 
+import asyncio
 import contextlib
 import functools
+import weakref
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
@@ -290,17 +292,20 @@ def _derived(case: _Case) -> dict[str, Any]:
 
 
 _endings: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+_turns: weakref.WeakValueDictionary[tuple[int, str, str], asyncio.Lock] = weakref.WeakValueDictionary()
+"""Of judgements that need the same ending, in each event loop: the rollouts of a group end together."""
 
 
 async def _solution_ending(case: _Case) -> bytes:
     """The database after the reference solution; kept, since every attempt at the task is compared with it."""
     key = (case.environment.content_hash, case.task.id)
-    if key not in _endings:
-        _endings[key] = await _run_solution(case)
-        while len(_endings) > _MAX_KEPT_ENDINGS:
-            _endings.popitem(last=False)
-    _endings.move_to_end(key)
-    return _endings[key]
+    async with _turns.setdefault((id(asyncio.get_running_loop()), *key), asyncio.Lock()):
+        if key not in _endings:
+            _endings[key] = await _run_solution(case)
+            while len(_endings) > _MAX_KEPT_ENDINGS:
+                _endings.popitem(last=False)
+        _endings.move_to_end(key)
+        return _endings[key]
 
 
 async def _run_solution(case: _Case) -> bytes:

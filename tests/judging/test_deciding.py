@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections import OrderedDict
 
 import pytest
 from making import make_environment
@@ -10,7 +11,7 @@ import awm_hub
 from awm_hub import aio
 from awm_hub.environment import Call, Environment, Quality, Task, TaskQuality, Verifier
 from awm_hub.errors import JudgeError, UsageError
-from awm_hub.judging import judge_async
+from awm_hub.judging import deciding, judge_async
 from awm_hub.trajectory import Outcome, Trajectory, Verdict
 
 CODE = '''
@@ -208,3 +209,23 @@ def test_judging_works_synchronously(environment: Environment) -> None:
 async def test_an_answer_in_prose_is_told_why_it_was_not_read(environment: Environment) -> None:
     verdict = await judge_async(await attempt(environment, "count", [READ], "There are 2 notes."))
     assert verdict.reasoning.startswith("the database is right, but no answer was found: ")
+
+
+async def test_judgements_at_the_same_time_share_one_run_of_the_solution(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched = []
+
+    async def counted(*args: object, **more: object) -> object:
+        launched.append(more["task"])
+        return await launch(*args, **more)  # type: ignore[arg-type]
+
+    launch = deciding.launch
+    monkeypatch.setattr(deciding, "launch", counted)
+    monkeypatch.setattr(deciding, "_endings", OrderedDict())
+    trajectories = [await attempt(environment, "add", [call]) for call in (ADD_MILK, ADD_TEA, ADD_MILK)]
+
+    verdicts = await asyncio.gather(*(judge_async(one, environment=environment) for one in trajectories))
+
+    assert [v.outcome is Outcome.COMPLETED for v in verdicts] == [True, False, True]
+    assert launched == ["made/add"]
