@@ -57,6 +57,24 @@ def test_a_call_runs_in_the_installed_package(installed: Path, tmp_path: Path) -
     assert "Mateo" in json.dumps(found["data"]["result"]["value"])
 
 
+@pytest.mark.parametrize("recipe", sorted((ROOT / "training").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_recipes_header_asks_for_can_be_installed_together(recipe: Path, wheel: Path) -> None:
+    words = ("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--find-links", str(wheel.parent))
+    told = run(sys.executable, "-m", "uv", *words, "--python", sys.executable, "--upgrade", str(recipe))
+    found = dict(line.split("==") for line in told.splitlines() if "==" in line and ";" not in line)
+    assert found["awm-hub"] == wheel.name.split("-")[1]
+    assert found["trl"].startswith("1.16.")
+    assert "mcp" in found
+    assert ("vllm" in found) == recipe.stem.startswith("grpo")
+
+
+@pytest.mark.parametrize("loader", sorted((ROOT / "loaders").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_loaders_header_asks_for_can_be_installed_together(loader: Path, wheel: Path) -> None:
+    words = ("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--find-links", str(wheel.parent))
+    told = run(sys.executable, "-m", "uv", *words, "--python", sys.executable, "--upgrade", str(loader))
+    assert f"awm-hub=={wheel.name.split('-')[1]}" in told.splitlines()
+
+
 def run(*command: str, cwd: Path = ROOT) -> str:
     """Run a command; its output."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
