@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info)' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-models test-training test-vllm check fix bench docs bundle
+.PHONY: help demo playground chromium test test-full test-models test-training test-vllm check fix bench docs bundle
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,10 +19,14 @@ help: ## List the targets
 demo: $(RUNTIME) ## Row to live MCP server to verdict, in under a minute after installation
 	@$(BIN)/awm-hub demo
 
-test: $(DEV) ## Run the tests
+playground: .venv/.space ## The playground at http://127.0.0.1:7860
+	@echo "http://127.0.0.1:7860 (Ctrl-C ends it)"
+	@$(BIN)/python spaces/playground/app.py
+
+test: $(DEV) chromium ## Run the tests
 	$(BIN)/python -m pytest $(ARGS)
 
-test-full: $(DEV) ## Run the tests, slow ones too
+test-full: $(DEV) chromium ## Run the tests, slow ones too
 	$(BIN)/python -m pytest -m "" $(ARGS)
 
 test-models: .venv-models/.installed ## Run a tiny and a small real model end to end, in an environment of their own
@@ -57,6 +61,17 @@ bundle: $(RUNTIME) ## Pack environments/ into the dataset that the wheel carries
 	rm -rf build/bundled
 	$(BIN)/awm-hub pack environments -o build/bundled
 	rm -rf awm_hub/bundled && mv build/bundled awm_hub/bundled
+
+# A browser for the tests of the playground, which are skipped where there is none and no right to install one.
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get install -y -qq chromium >/dev/null; } || echo "no chromium: the browser tests will be skipped"
+
+.venv/.space: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (about a minute the first time) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[space]'
+	@touch $@
 
 # What using the package takes, and what working on it takes besides.
 $(RUNTIME): EXTRAS :=

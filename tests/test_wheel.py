@@ -37,6 +37,7 @@ def test_the_wheel_carries_data_types_and_licence_and_nothing_else(wheel: Path) 
     assert "awm_hub/py.typed" in names
     assert any(n.startswith("awm_hub/bundled/environments/") and n.endswith(".parquet") for n in names)
     assert any(n.endswith("licenses/LICENSE") for n in names)
+    assert {f"awm_hub/spaces/playground/{n}" for n in ("app.py", "requirements.txt", "README.md")} <= set(names)
     assert {n.split("/")[0].split("-")[0] for n in names} <= {"awm_hub"}
 
 

@@ -6,6 +6,6 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def carried(name: str) -> Path:
-    """The folder `dataset_card` or `loaders`."""
+    """The folder `dataset_card`, `loaders` or `spaces`."""
     within = _PACKAGE / name
     return within if within.is_dir() else _PACKAGE.parent / name

@@ -48,6 +48,7 @@ VERBS = {
     "synthesize": "synthesize",
     "audit": "audit",
     "push": "push",
+    "space": "space",
     "bench": "bench",
 }
 """Verb → module of this package."""

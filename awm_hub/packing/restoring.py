@@ -230,8 +230,9 @@ def _task(task: Task, functions: Sequence[str], folder: Path) -> tomlkit.items.T
 
 
 def _text(text: str) -> Any:
-    """A text over several lines where it has them; a carriage return would not be read back from that form."""
-    return tomlkit.string(text, multiline=True) if "\n" in text and "\r" not in text else text
+    """A text over several lines where it has them; a line feed at its beginning or a carriage return would be lost."""
+    is_several = "\n" in text and "\r" not in text and not text.startswith("\n")
+    return tomlkit.string(text, multiline=True) if is_several else text
 
 
 def _answer(task: Task) -> Any:
@@ -286,8 +287,9 @@ def _verifier(task: Task, number: int, verifier: Verifier, folder: Path) -> toml
     table["kind"], table["function"] = verifier.kind, verifier.function
     if verifier.code is not None:
         repeated = f".{number}" if any(v.kind == verifier.kind for v in task.verifiers[:number]) else ""
-        table["file"] = f"verifiers/{task.slug}.{verifier.kind}{repeated}.py"
-        _write(folder / table["file"], verifier.code)
+        file = f"verifiers/{task.slug}.{verifier.kind}{repeated}.py"
+        table["file"] = file
+        _write(folder / file, verifier.code)
     table["success"] = _text(verifier.success_criteria)
     table["failure"] = _text(verifier.failure_criteria)
     return table

@@ -33,7 +33,7 @@ class StoredFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RepoState:
-    """A dataset repo as it is now; without a commit where there is none of this name."""
+    """A repo as it is now; without a commit where there is none of this name."""
 
     commit: str | None = None
     is_private: bool | None = None
@@ -42,15 +42,20 @@ class RepoState:
     """Tag → commit."""
 
 
-class HubDataset:
-    """One dataset repo, to be written to."""
+class HubRepo:
+    """One repo, to be written to.
 
-    def __init__(self, repo_id: str) -> None:
+    Args:
+        repo_id: `owner/name`.
+        kind: `dataset` or `space`.
+    """
+
+    def __init__(self, repo_id: str, kind: str = "dataset") -> None:
         from huggingface_hub import HfApi
 
-        self.repo_id = repo_id
+        self.repo_id, self._kind = repo_id, kind
         self._api = HfApi(library_name="awm-hub")
-        self._repo: dict[str, Any] = {"repo_id": repo_id, "repo_type": "dataset"}
+        self._repo: dict[str, Any] = {"repo_id": repo_id, "repo_type": kind}
 
     def state(self) -> RepoState:
         """The repo's newest commit, files and tags.
@@ -62,7 +67,7 @@ class HubDataset:
 
         with self._asking("state"):
             try:
-                info = self._api.dataset_info(self.repo_id, files_metadata=True, timeout=_TIMEOUT_S)
+                info: Any = self._api.repo_info(**self._repo, files_metadata=True, timeout=_TIMEOUT_S)
             except RepositoryNotFoundError:
                 return RepoState()
             refs = self._api.list_repo_refs(**self._repo)
@@ -76,8 +81,18 @@ class HubDataset:
         Raises:
             RemoteError: the Hub does not let this user.
         """
+        sdk = "gradio" if self._kind == "space" else None
         with self._asking("new repo"):
-            self._api.create_repo(**self._repo, private=is_private, exist_ok=True)
+            self._api.create_repo(**self._repo, private=is_private, exist_ok=True, space_sdk=sdk)
+
+    def set_variable(self, name: str, value: str) -> None:
+        """Give a Space an environment variable.
+
+        Raises:
+            RemoteError: the Hub does not take it.
+        """
+        with self._asking(f"variable {name}"):
+            self._api.add_space_variable(self.repo_id, name, value)
 
     def upload(self, addition: Any) -> None:
         """Send a large file ahead of its commit; one that the Hub has is not sent.

@@ -13,12 +13,12 @@ from awm_hub.hub import Environments, load
 from awm_hub.publishing.bar import BARS, BelowBar, below_bar, without_license
 from awm_hub.publishing.changes import Changes, FileChanges, compare, compare_files, is_own
 from awm_hub.publishing.content import check_folder, content
-from awm_hub.publishing.hub import HubDataset, RepoState
+from awm_hub.publishing.hub import HubRepo, RepoState
 
 Progress = Callable[[Mapping[str, Any]], None]
 """Called with one JSON object per event: `event` and what it is about."""
 
-_REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _TAG = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _DESCRIBED = 100
 _MADE_BY_THE_HUB = (".gitattributes", "README.md")
@@ -95,7 +95,7 @@ def push(
     """
     tell = progress or (lambda event: None)
     _check_names(repo_id, tag, bar)
-    hub = HubDataset(repo_id)
+    hub = HubRepo(repo_id)
     plan = _plan(Path(out), hub, bar, is_private, tag, tell)
     if save is not None:
         _save(plan.card, Path(save))
@@ -113,7 +113,7 @@ def push(
 
 
 def _check_names(repo_id: str, tag: str | None, bar: str) -> None:
-    if not _REPO_ID.fullmatch(repo_id):
+    if not REPO_ID.fullmatch(repo_id):
         raise UsageError(f"{repo_id!r} is no repo id", next_step="name it as owner/name")
     if tag is not None and not _TAG.fullmatch(tag):
         raise UsageError(f"{tag!r} is no tag", next_step="a tag is letters, digits, `.`, `-` and `_`, such as v1.2")
@@ -121,7 +121,7 @@ def _check_names(repo_id: str, tag: str | None, bar: str) -> None:
         raise UsageError(f"there is no bar {bar!r}", next_step=f"one of {', '.join(BARS)}")
 
 
-def _plan(folder: Path, hub: HubDataset, bar: str, is_private: bool, tag: str | None, tell: Progress) -> _Plan:
+def _plan(folder: Path, hub: HubRepo, bar: str, is_private: bool, tag: str | None, tell: Progress) -> _Plan:
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder", next_step="name a folder that `awm-hub pack` or `import` wrote")
     environments = load(folder)
@@ -184,7 +184,7 @@ def _published(repo_id: str, state: RepoState) -> dict[str, str]:
     return {name: entry.content_hash for name, entry in found.entries.items()}
 
 
-def _commit(hub: HubDataset, plan: _Plan, is_private: bool, tell: Progress) -> str:
+def _commit(hub: HubRepo, plan: _Plan, is_private: bool, tell: Progress) -> str:
     """Upload and commit what differs; the commit that now holds the content."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 

@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
 
@@ -44,6 +45,7 @@ from awm_hub.serving.refusals import Refusal, answer, refuse
 from awm_hub.serving.settings import ServerSettings
 
 Handler = Callable[[Request], Awaitable[Response]]
+Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 _MAX_NAME = 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,7 +63,7 @@ def build_app(environments: Mapping[str, Environment], *, settings: ServerSettin
         capacity=settings.capacity,
         idle_timeout_s=settings.idle_timeout_s,
     )
-    manager = StreamableHTTPSessionManager(app=make_server(settings), stateless=True, json_response=True)
+    manager = _manager(settings)
     app = Starlette(
         routes=_routes(instances, manager.handle_request, settings),
         middleware=[Middleware(NameGuard, names=AllowedNames.of(settings))],
@@ -70,6 +72,21 @@ def build_app(environments: Mapping[str, Environment], *, settings: ServerSettin
     )
     app.router.redirect_slashes = False
     return app
+
+
+def agent_endpoint(instances: Instances, settings: ServerSettings) -> tuple[list[Route], Lifespan]:
+    """The MCP URLs of instances that another application opens, and what that application's lifespan has to enter.
+
+    There is nothing else: no controller, and no URL that opens instances.
+    """
+    manager = _manager(settings)
+    mcp = McpEndpoint(instances, manager.handle_request, is_single=False)
+    guarded = NameGuard(mcp, names=AllowedNames.of(settings))
+    return _both("/i/{id}/mcp", guarded, name="instance"), lambda: _lifespan(instances, manager)
+
+
+def _manager(settings: ServerSettings) -> StreamableHTTPSessionManager:
+    return StreamableHTTPSessionManager(app=make_server(settings), stateless=True, json_response=True)
 
 
 class Controller:

@@ -82,7 +82,7 @@ class Lease:
     environment: Environment
     instance: LiveInstance
     opened_by: str
-    """`controller`, `session`, `key`, `single` or `stdio`."""
+    """`controller`, `session`, `key`, `single`, `stdio` or `visitor`."""
     now: Callable[[], float] = time.monotonic
     last_used: float = field(init=False)
     judging: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -178,13 +178,24 @@ class Instances:
         return lease
 
     async def open(self, environment_id: str, *, task: str | None = None, seed: int = 0, opened_by: str) -> Lease:
-        """Launch an instance.
+        """Launch an instance of an environment of the dataset.
 
         Raises:
             UnknownNameError: there is no such environment or task.
             ServerFullError: the server is full.
         """
         environment = await self.environment(environment_id)
+        return await self.open_environment(environment, task=task, seed=seed, opened_by=opened_by)
+
+    async def open_environment(
+        self, environment: Environment, *, task: str | None = None, seed: int = 0, opened_by: str
+    ) -> Lease:
+        """Launch an instance of any environment.
+
+        Raises:
+            UnknownNameError: there is no such task.
+            ServerFullError: the server is full.
+        """
         if len(self._leases) + self._opening >= self._capacity:
             raise ServerFullError(self._capacity, self._retry_after_s())
         self._opening += 1

@@ -9,6 +9,7 @@ frame of the Space as it is.
 import base64
 import hashlib
 import html
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -83,6 +84,20 @@ def html_page(document: Document, *, up: str = "", before: str = "", after: str 
     links = [_link(text, path) for text, path in places if path]
     body = _element("body", *([_element("nav", *links, aria_label="Run")] if links else []), main)
     return "<!doctype html>\n" + _element("html", head, body, lang="en") + "\n"
+
+
+def html_fragment(shown: Document | Block, *, level: int = 2) -> str:
+    """A document or a part of one, as escaped HTML for a page of somebody else; its classes begin with `awm-`.
+
+    Args:
+        shown: What it shows.
+        level: Of its headings, from 1.
+    """
+    if isinstance(shown, Document):
+        shown = Section(title=shown.title, labels=shown.labels, blocks=shown.blocks)
+    found = _element("div", *_block(shown, level), class_="document")
+    # a quote in a text or a value is escaped: these are attributes that `_element` wrote
+    return re.sub(r' class="([^"]*)"', lambda match: f' class="awm-{match[1].replace(" ", " awm-")}"', found)
 
 
 def is_own_page(start: str) -> bool:

@@ -1,0 +1,118 @@
+"""The page around the views: what they share, the header, the tabs, and the address bar."""
+
+import html
+from importlib.resources import files
+from typing import Any
+
+import gradio as gr
+
+from awm_hub.errors import AwmHubError
+from awm_hub.playground.sharing import Shared as SharedAttempt
+from awm_hub.playground.ui import browse, environment, play, viewer, watch
+from awm_hub.playground.ui.hall import QUIET, Hall, Shared
+from awm_hub.playground.ui.links import Place
+
+TITLE = "AWM playground"
+_HEADER = (
+    '<div class="awm-header"><p class="awm-brand">Agent World Model <span>playground</span></p>'
+    '<p class="awm-tagline">Executable worlds for tool-using agents: browse one, play it, watch an agent try.</p></div>'
+)
+_TO_ADDRESS_BAR = "(query) => { window.history.replaceState(null, '', window.location.pathname + query); return []; }"
+
+
+def build(hall: Hall, *, has_sign_in: bool) -> gr.Blocks:
+    """The page.
+
+    Args:
+        hall: What the views are given.
+        has_sign_in: Whether visitors can sign in with Hugging Face here.
+    """
+    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(3600, 3600)) as blocks:
+        with gr.Row(elem_classes="awm-top"):
+            gr.HTML(_HEADER, js_on_load="")
+            if has_sign_in:
+                gr.LoginButton(size="sm", scale=0, min_width=200)
+        place, link = gr.State(Place()), gr.State(None)
+        query = gr.Textbox(visible="hidden", show_label=False, elem_id="awm-query", elem_classes="awm-unshown")
+        with gr.Tabs(elem_id="awm-tabs") as tabs:
+            shared = Shared(place=place, tabs=tabs, link=link)
+            for name, told, view in VIEWS:
+                with gr.Tab(told, id=name, elem_id=f"awm-tab-{name}"):
+                    view.build(hall, shared)
+        blocks.load(_arrive, outputs=[place, link, tabs], **QUIET)
+        place.change(lambda found: found.query, place, query, **QUIET)
+        query.change(None, query, None, js=_TO_ADDRESS_BAR)
+        blocks.unload(_leaving(hall))
+    built: gr.Blocks = blocks
+    return built
+
+
+VIEWS = (
+    ("browse", "Browse", browse),
+    ("environment", "Environment", environment),
+    ("play", "Play", play),
+    ("watch", "Watch an agent", watch),
+    ("viewer", "Viewer", viewer),
+)
+
+
+def css() -> str:
+    """The page's style sheet."""
+    own = files("awm_hub.playground.ui").joinpath("style.css").read_text(encoding="utf-8")
+    return "\n".join([own, *(view.CSS for _, _, view in VIEWS)])
+
+
+def theme() -> gr.themes.Base:
+    """System fonts, so that nothing is loaded from elsewhere."""
+    found = gr.themes.Soft(
+        primary_hue="teal",
+        secondary_hue="teal",
+        neutral_hue="slate",
+        radius_size="sm",
+        font=["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"],
+        font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"],
+    )
+    return found.set(
+        block_title_background_fill="transparent",
+        block_title_background_fill_dark="transparent",
+        block_title_text_color="var(--awm-ink)",
+        block_title_text_color_dark="var(--awm-ink)",
+        block_title_padding="0",
+        block_label_background_fill="transparent",
+        block_label_background_fill_dark="transparent",
+        block_label_text_color="var(--awm-soft)",
+        block_label_text_color_dark="var(--awm-soft)",
+        block_shadow="none",
+        button_primary_background_fill="#0b6e69",
+        button_primary_background_fill_hover="#095853",
+        button_primary_background_fill_dark="#0f8078",
+        button_primary_background_fill_hover_dark="#0b6e69",
+        button_primary_text_color="#ffffff",
+        button_primary_text_color_dark="#ffffff",
+    )
+
+
+async def _arrive(request: gr.Request) -> tuple[Place, str | None, Any]:
+    """Where an address leads."""
+    query = dict(request.query_params)
+    if text := query.get("play"):
+        try:
+            attempt = SharedAttempt.read(text)
+        except AwmHubError as error:
+            gr.Warning(html.escape(f"{error.message}: {error.next_step}"))
+            return Place(), None, gr.skip()
+        found = Place(dataset=attempt.dataset, environment=attempt.environment, task=attempt.task)
+        return found, text, gr.Tabs(selected="play")
+    found = Place.of(query)
+    wanted = query.get("view", "environment")
+    known = wanted if wanted in {name for name, _, _ in VIEWS} else "environment"
+    return found, None, gr.Tabs(selected=known) if found.environment else gr.skip()
+
+
+def _leaving(hall: Hall) -> Any:
+    async def leave(request: gr.Request) -> None:
+        visitor = request.session_hash
+        if visitor:
+            await hall.visits.leave(visitor)
+
+    return leave

@@ -1,0 +1,129 @@
+"""The playground as a Space of one's own: three files, perhaps a wheel, one commit."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from awm_hub.card import carried
+from awm_hub.errors import UsageError
+from awm_hub.publishing.changes import FileChanges
+from awm_hub.publishing.content import RepoFile
+from awm_hub.publishing.hub import HubRepo, RepoState
+from awm_hub.publishing.pushing import REPO_ID
+
+_NAMES = ("README.md", "app.py", "requirements.txt")
+_REQUIREMENT = "awm-hub[space]"
+_DATASET = "AWM_HUB_DATASET"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpaceReport:
+    """What a push of a Space did, or would do."""
+
+    repo_id: str
+    is_dry_run: bool
+    sent: tuple[str, ...]
+    deleted: tuple[str, ...]
+    variables: Mapping[str, str]
+    """That it was given."""
+    commit: str | None
+    """That holds the content; None after a dry run."""
+
+
+def push_space(
+    repo_id: str,
+    *,
+    dataset: str | None = None,
+    wheel: str | os.PathLike[str] | None = None,
+    is_private: bool = False,
+    is_dry_run: bool = False,
+    progress: Callable[[Mapping[str, Any]], None] | None = None,
+) -> SpaceReport:
+    """Create or update a Space that runs the playground.
+
+    Args:
+        repo_id: `owner/name`; created where it does not exist.
+        dataset: Hub dataset that it shows; None leaves what it shows as it is, at first the bundled environments.
+        wheel: Of this package, to be uploaded beside the app; None installs the released one. The Space has to be
+            public then, since its build downloads the wheel without a token.
+        is_private: Create it for its owner only.
+        is_dry_run: Compare, and change nothing.
+        progress: Called with one event per step.
+
+    Raises:
+        UsageError: a name is no repo id, the wheel is none of this package, or it is to be used privately.
+        RemoteError: the Hub does not take it, or somebody else committed meanwhile.
+    """
+    tell = progress or (lambda event: None)
+    for name in (repo_id, *([dataset] if dataset else ())):
+        if not REPO_ID.fullmatch(name):
+            raise UsageError(f"{name!r} is no repo id", next_step="name it as owner/name")
+    files = _files(repo_id, None if wheel is None else Path(wheel))
+    if wheel is not None and is_private:
+        step = "make the Space public, or use the released package"
+        raise UsageError("the build of a private Space cannot download a wheel from it", next_step=step)
+    hub = HubRepo(repo_id, "space")
+    state = hub.state()
+    changes = _compared(files, state)
+    report = SpaceReport(
+        repo_id=repo_id,
+        is_dry_run=is_dry_run,
+        sent=tuple(f.path for f in changes.sent),
+        deleted=changes.deleted,
+        variables={_DATASET: dataset} if dataset else {},
+        commit=None,
+    )
+    tell({"event": "compared", "commit": state.commit, "files": len(changes.sent)})
+    if is_dry_run:
+        return report
+    if state.commit is None:
+        hub.create(is_private=is_private)
+        state = hub.state()
+        changes = _compared(files, state)
+    for name, value in report.variables.items():
+        hub.set_variable(name, value)
+    commit = _commit(hub, state, changes)
+    tell({"event": "committed", "commit": commit})
+    return replace(report, sent=tuple(f.path for f in changes.sent), deleted=changes.deleted, commit=commit)
+
+
+def _files(repo_id: str, wheel: Path | None) -> tuple[RepoFile, ...]:
+    """The files of the Space."""
+    folder = carried("spaces") / "playground"
+    found: dict[str, Path | bytes] = {name: folder / name for name in _NAMES}
+    if wheel is not None:
+        if not (wheel.is_file() and wheel.name.startswith("awm_hub-") and wheel.suffix == ".whl"):
+            step = "build one: python -m build --wheel"
+            raise UsageError(f"{wheel} is no wheel of awm-hub", next_step=step)
+        found[wheel.name] = wheel
+        found["requirements.txt"] = f"{_REQUIREMENT} @ {_url(repo_id, wheel.name)}\n".encode()
+    return tuple(RepoFile(path=path, source=source) for path, source in sorted(found.items()))
+
+
+def _url(repo_id: str, name: str) -> str:
+    """Where a build finds a file of the Space, which it does not see beside `requirements.txt`."""
+    from huggingface_hub import hf_hub_url
+
+    return hf_hub_url(repo_id, name, repo_type="space")
+
+
+def _compared(files: tuple[RepoFile, ...], state: RepoState) -> FileChanges:
+    """What is to be sent, and wheels of before that are to go."""
+    paths = {f.path for f in files}
+    sent = tuple(f for f in files if f.path not in state.files or not state.files[f.path].holds(f))
+    gone = tuple(sorted(p for p in state.files if p.startswith("awm_hub-") and p.endswith(".whl") and p not in paths))
+    return FileChanges(sent=sent, deleted=gone)
+
+
+def _commit(hub: HubRepo, state: RepoState, changes: FileChanges) -> str:
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    assert state.commit is not None
+    if not changes.sent and not changes.deleted:
+        return state.commit
+    sources = ((f.path, f.source if isinstance(f.source, bytes) else str(f.source)) for f in changes.sent)
+    added = [CommitOperationAdd(path, source) for path, source in sources]
+    deleted = [CommitOperationDelete(path) for path in changes.deleted]
+    return hub.commit([*added, *deleted], parent=state.commit, title="awm-hub playground", description="")
