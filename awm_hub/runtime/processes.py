@@ -30,6 +30,8 @@ from awm_hub.runtime import answers
 from awm_hub.sandbox import frames, seal
 
 T = TypeVar("T")
+_STARTS = 3
+"""Zygotes that are started at most for one process: one may be killed while it starts."""
 _STARTUP_S = 60.0
 _SPAWN_S = 20.0
 _BOOT = """
@@ -62,18 +64,17 @@ class Zygote:
         """
         order = {"interface": interface, "seal": sealed, "memory_bytes": memory_bytes}
         with self._lock:
-            try:
-                return self._fork(order)
-            except (OSError, struct.error) as error:
-                # want of descriptors is no reason to end the zygote, and with it every worker
-                if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-                    raise _no_room(error) from error
-                self._stop()
-            try:
-                return self._fork(order)
-            except (OSError, struct.error) as error:
-                self._stop()
-                raise _no_room(error) from error
+            for left in reversed(range(_STARTS)):
+                try:
+                    return self._fork(order)
+                except (OSError, struct.error) as error:
+                    # want of descriptors is no reason to end the zygote, and with it every worker
+                    is_full = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+                    if not is_full:
+                        self._stop()
+                    if is_full or not left:
+                        raise _no_room(error) from error
+        raise AssertionError("unreachable")
 
     def can_seal(self) -> bool:
         """Whether a process really could be sealed here; found out once, by doing it."""

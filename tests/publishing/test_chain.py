@@ -76,17 +76,27 @@ def test_a_release_of_real_size_goes_through_in_bounded_memory(run_program, tmp_
     assert found["audited"] == [f"shop_{n}" for n in range(AUDITED)]
 
 
+MEASURING = """
+import json, resource, subprocess, sys
+done = subprocess.run(sys.argv[2:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    json.dump([used.ru_maxrss / 1024, used.ru_utime + used.ru_stime], file)
+sys.exit(done.returncode)
+"""
+"""A small program in between: Linux counts the memory of whoever starts a process as the process's own."""
+
+
 def measure(name, words, settings, folder) -> None:
     """Run a command and print what it took."""
+    took = folder / f"{name}.took"
     out, err = folder / f"{name}.json", folder / f"{name}.err"
     began = time.perf_counter()
-    argv = [sys.executable, "-m", "awm_hub", *words, "--json"]
+    argv = [sys.executable, "-c", MEASURING, str(took), sys.executable, "-m", "awm_hub", *words, "--json"]
     with out.open("w") as stdout, err.open("w") as stderr:
-        process = subprocess.Popen(argv, env=settings, cwd=folder, stdout=stdout, stderr=stderr)
-        _, status, used = os.wait4(process.pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0, err.read_text()[-2000:] + out.read_text()[-2000:]
+        done = subprocess.run(argv, env=settings, cwd=folder, stdout=stdout, stderr=stderr)
+    assert done.returncode == 0, err.read_text()[-2000:] + out.read_text()[-2000:]
     assert json.loads(out.read_text())["ok"]
-    peak_mb = used.ru_maxrss / 1024
-    cpu_s = used.ru_utime + used.ru_stime
+    peak_mb, cpu_s = json.loads(took.read_text())
     print(f"{name}: {time.perf_counter() - began:.0f} s, {cpu_s:.0f} s of CPU, at most {peak_mb:.0f} MB in a process")
     assert peak_mb < PEAK_MB

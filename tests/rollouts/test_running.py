@@ -388,9 +388,9 @@ def test_a_killed_run_that_is_gone_on_with_equals_one_that_was_not(notes_dataset
 
 
 @pytest.mark.slow
-def test_two_hundred_rollouts_killed_at_random_points_lose_and_repeat_nothing(tmp_path: Path) -> None:
+def test_hundreds_of_rollouts_killed_at_random_points_lose_and_repeat_nothing(tmp_path: Path) -> None:
     run = interrupted_equals_uninterrupted("", 10, tmp_path, random.Random(), kills=3)
-    assert len(run) == 200
+    assert len(run) == 10 * sum(len(e.tasks) for e in awm_hub.load().values())
 
 
 class _Judge:

@@ -164,7 +164,7 @@ async def test_a_bomb_is_stopped_by_a_limit_or_the_deadline(
 async def test_a_query_without_end_or_measure_is_stopped(sql: str, in_time: None) -> None:
     found = await _outcome(lambda: jobs.query(TRAPS["a view without end"](), sql, clock=CLOCK))
     if sql == "SELECT * FROM endless":
-        assert len(found) == 10_000
+        assert isinstance(found, jobs.ImageError) or len(found) == 10_000  # by time on a busy machine, else by number
     else:
         assert any(word in str(found) for word in ("interrupted", "deadline", "too big", "MemoryError", "no answer")), (
             found
