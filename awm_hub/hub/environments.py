@@ -12,7 +12,7 @@ from awm_hub import schema
 from awm_hub.environment import Environment, Quality
 from awm_hub.errors import RecordError, UnknownNameError
 from awm_hub.hub.filters import Filters, check_filters, fits, passes
-from awm_hub.hub.locations import Access, Folder, Location, locate, refuse_revision
+from awm_hub.hub.locations import Folder, Location, locate, refuse_revision
 from awm_hub.hub.origins import remember_revision
 from awm_hub.hub.reading import ParquetFile
 
@@ -162,12 +162,7 @@ class Environments(Mapping[str, Environment]):
 
 
 def load(
-    source: str | os.PathLike[str] | None = None,
-    *,
-    revision: str | None = None,
-    token: str | bool | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
-    **filters: Unpack[Filters],
+    source: str | os.PathLike[str] | None = None, *, revision: str | None = None, **filters: Unpack[Filters]
 ) -> Environments:
     """Open a dataset of environments.
 
@@ -178,9 +173,6 @@ def load(
         source: A local folder or Parquet file, a Hub dataset (`owner/name` or `hf://datasets/owner/name`), or None for
             the dataset that comes with the package. A local folder wins over a Hub dataset of the same name.
         revision: Branch, tag or commit on the Hub.
-        token: As whom the Hub is asked. None: the login of this machine, if there is one; False: nobody's.
-        cache_dir: In place of the Hub's cache, which gives what it has to whoever asks: a program that loads for
-            several people needs a folder for each.
         filters: Which environments: `split`, `category`, `interface`, `usage`, `min_tools`, `max_tools`, `min_tables`,
             `max_tables`, `quality`, `ids`; see `awm_hub.hub.Filters`.
 
@@ -190,8 +182,7 @@ def load(
         UsageError: there is no such filter or value of one, or a local dataset is asked for at a revision.
     """
     check_filters(filters)
-    access = Access(token=token, cache=None if cache_dir is None else Path(cache_dir))
-    location = _bundled(revision) if source is None else locate(source, revision, access)
+    location = _bundled(revision) if source is None else locate(source, revision)
     index = location.index()
     rows = _index_rows(index) if index else [r for f in location.files() for r in _light_rows(location, f)]
     entries: dict[str, IndexEntry] = {}

@@ -11,7 +11,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,36 +26,6 @@ _TIMEOUT_S = 30
 _RETRIES = 2
 _WHOLE_BYTES = 2**20
 """Files up to this size are downloaded whole: that is one request instead of three."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Access:
-    """As whom the Hub is asked, and where its answers are kept.
-
-    The Hub's client gives what is in its cache to everybody, also of a repo that the one who asks may not see. Whoever
-    acts for several people needs a cache for each.
-    """
-
-    token: str | bool | None = field(default=None, repr=False)
-    """None: the login of this machine, if there is one; False: nobody's."""
-    cache: Path | None = None
-    """In place of the Hub's own folders."""
-
-    @property
-    def asking(self) -> dict[str, Any]:
-        """Arguments of the client's functions that ask the Hub."""
-        return {"token": self.token}
-
-    @property
-    def keeping(self) -> dict[str, Any]:
-        """Arguments of the client's functions that look into its cache."""
-        return {"cache_dir": self.cache / "hub" if self.cache else None}
-
-    def assets(self) -> Path:
-        """The folder for libraries' own files."""
-        from huggingface_hub import constants
-
-        return self.cache / "assets" if self.cache else Path(constants.HF_ASSETS_CACHE)
 
 
 class Location(Protocol):
@@ -123,8 +92,8 @@ class File:
 class HubRepo:
     """A dataset repo on the Hub, pinned to one commit."""
 
-    def __init__(self, repo_id: str, revision: str | None, source: str, access: Access) -> None:
-        self._repo_id, self.source, self._access = repo_id, source, access
+    def __init__(self, repo_id: str, revision: str | None, source: str) -> None:
+        self._repo_id, self.source = repo_id, source
         self._index = self._download(_INDEX, revision)
         self._info: Any = None
         if self._index is None:
@@ -157,12 +126,13 @@ class HubRepo:
     def _is_cached(self, file: str) -> bool:
         from huggingface_hub import try_to_load_from_cache
 
-        asked: dict[str, Any] = {"repo_type": "dataset", "revision": self.revision, **self._access.keeping}
-        return isinstance(try_to_load_from_cache(self._repo_id, file, **asked), str)
+        return isinstance(try_to_load_from_cache(self._repo_id, file, repo_type="dataset", revision=self.revision), str)
 
     def _assets(self, *parts: str) -> Path:
         """A folder of ours in the Hub's folder for libraries' own files."""
-        return Path(self._access.assets(), "awm-hub", self._repo_id.replace("/", "--"), *parts)
+        from huggingface_hub import constants
+
+        return Path(constants.HF_ASSETS_CACHE, "awm-hub", self._repo_id.replace("/", "--"), *parts)
 
     def _facts(self, file: str) -> FileFacts | None:
         """What the Hub says about a file of this commit, asked once; None where nothing is known offline."""
@@ -176,7 +146,7 @@ class HubRepo:
         url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=self.revision)
         try:
             with quiet_hub_client():
-                found = get_hf_file_metadata(url, timeout=_TIMEOUT_S, **self._access.asking)
+                found = get_hf_file_metadata(url, timeout=_TIMEOUT_S)
         except EntryNotFoundError:
             raise self._missing(file) from None
         except _remote_errors() as error:
@@ -198,7 +168,7 @@ class HubRepo:
         if constants.HF_HUB_OFFLINE:
             raise self._error(OSError("offline"), self.revision, f"this part of {file}")
         url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=self.revision)
-        headers = {**build_hf_headers(**self._access.asking), "Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
+        headers = {**build_hf_headers(), "Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
         try:
             with quiet_hub_client():
                 answer = http_backoff("GET", url, headers=headers, timeout=_TIMEOUT_S, max_retries=_RETRIES)
@@ -218,8 +188,7 @@ class HubRepo:
         try:
             with quiet_hub_client():
                 self._reach(file, revision)
-                access = {**self._access.asking, **self._access.keeping}
-                return Path(hf_hub_download(self._repo_id, file, repo_type="dataset", revision=revision, **access))
+                return Path(hf_hub_download(self._repo_id, file, repo_type="dataset", revision=revision))
         except LocalEntryNotFoundError as error:
             raise self._error(error, revision, file) from error
         except EntryNotFoundError:
@@ -232,21 +201,19 @@ class HubRepo:
         from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
         from huggingface_hub.errors import HfHubHTTPError
 
-        asked: dict[str, Any] = {"repo_type": "dataset", "revision": revision, **self._access.keeping}
-        cached = try_to_load_from_cache(self._repo_id, file, **asked)
+        cached = try_to_load_from_cache(self._repo_id, file, repo_type="dataset", revision=revision)
         if isinstance(cached, str) or constants.HF_HUB_OFFLINE:
             return
         with contextlib.suppress(HfHubHTTPError):  # an answer, which the download gets again and tells apart
             url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=revision)
-            get_hf_file_metadata(url, timeout=_TIMEOUT_S, **self._access.asking)
+            get_hf_file_metadata(url, timeout=_TIMEOUT_S)
 
     def _fetch_info(self, revision: str | None) -> Any:
         from huggingface_hub import HfApi
 
         try:
             with quiet_hub_client():
-                asked = {"revision": revision, "timeout": _TIMEOUT_S, **self._access.asking}
-                return HfApi().dataset_info(self._repo_id, **asked)
+                return HfApi().dataset_info(self._repo_id, revision=revision, timeout=_TIMEOUT_S)
         except _remote_errors() as error:
             raise self._error(error, revision, "list of files") from error
 
@@ -301,7 +268,7 @@ def shards(files: list[str]) -> list[str]:
     return [f for f in found if "/" in f] or found
 
 
-def locate(source: str | os.PathLike[str], revision: str | None, access: Access | None = None) -> Location:
+def locate(source: str | os.PathLike[str], revision: str | None) -> Location:
     """Find a dataset.
 
     Raises:
@@ -310,20 +277,20 @@ def locate(source: str | os.PathLike[str], revision: str | None, access: Access 
         DataError: there is nothing of that name, or nothing that is a dataset.
         RemoteError: the Hub does not have it, or cannot be reached.
     """
-    name, access = os.fspath(source), access or Access()
+    name = os.fspath(source)
     if not name.strip():
         raise UsageError("the dataset has an empty name", next_step=_NAMING)
     if (hub := _HUB_URI.fullmatch(name)) is not None:
         if revision and hub["revision"] and revision != hub["revision"]:
             raise UsageError(f"{name} and the revision {revision!r} disagree", next_step="name one revision")
-        return HubRepo(hub["id"], revision or hub["revision"], name, access)
+        return HubRepo(hub["id"], revision or hub["revision"], name)
     path = Path(name)
     is_repo_id = isinstance(source, str) and _REPO_ID.fullmatch(name) is not None and not name.startswith(".")
     if path.exists():
         refuse_revision(name, revision)
         return File(path, name) if path.is_file() else _folder(path, name, is_repo_id)
     if is_repo_id:
-        return HubRepo(name, revision, name, access)
+        return HubRepo(name, revision, name)
     raise DataError(f"{name}: no such file or folder", next_step=_NAMING)
 
 
