@@ -33,6 +33,7 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--dataset", metavar="DATASET", help="Hub dataset that it shows; default: the bundled set")
     parser.add_argument("--wheel", metavar="FILE", help="wheel of awm-hub to run, in place of the released one")
     parser.add_argument("--private", action="store_true", help="create it for its owner only")
+    parser.add_argument("--hardware", metavar="NAME", help="what it runs on, such as cpu-upgrade, which costs money")
     parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     parser.set_defaults(run=run)
 
@@ -46,6 +47,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
         dataset=arguments.dataset,
         wheel=arguments.wheel,
         is_private=arguments.private,
+        hardware=arguments.hardware,
         is_dry_run=arguments.dry_run,
         progress=console.pass_on,
     )
@@ -60,6 +62,8 @@ def _lines(report: "SpaceReport") -> Iterator[str]:
             yield clean_line(f"{told}: {', '.join(paths)}")
     for name, value in report.variables.items():
         yield clean_line(f"variable: {name}={value}")
+    if report.hardware:
+        yield clean_line(f"hardware: {report.hardware}")
     if report.is_dry_run:
         yield f"{counted(len(report.sent), 'file')} to send"
         yield "next: the same without --dry-run"

@@ -50,7 +50,7 @@ def create_app(settings: PlaygroundSettings | None = None) -> FastAPI:
         idle_timeout_s=settings.idle_timeout_s,
         trust_remote_code=settings.trust_remote_code,
     )
-    serving = ServerSettings(allowed_hosts=(settings.host,) if settings.host else ())
+    serving = ServerSettings(allowed_hosts=settings.hosts)
     routes, lifespan = agent_endpoint(visits.instances, serving)
 
     @contextlib.asynccontextmanager

@@ -26,9 +26,14 @@ class PlaygroundSettings:
     """Live instances at most; a visitor has one to play, and two while runs are compared."""
     idle_timeout_s: float = 900.0
     """Instances that nobody used for so long are closed."""
-    host: str | None = None
-    """The public name, such as `owner-name.hf.space`; None is a server on one's own machine."""
+    hosts: tuple[str, ...] = ()
+    """The public names, such as `owner-name.hf.space`; none is a server on one's own machine."""
     trust_remote_code: bool = False
+
+    @property
+    def host(self) -> str | None:
+        """The name that addresses are written with."""
+        return self.hosts[0] if self.hosts else None
 
     def __post_init__(self) -> None:
         if self.capacity < 1:
@@ -42,7 +47,7 @@ class PlaygroundSettings:
         """From environment variables.
 
         `AWM_HUB_DATASET`, `AWM_HUB_REVISION`, `AWM_HUB_CAPACITY`, `AWM_HUB_IDLE_TIMEOUT` (seconds),
-        `AWM_HUB_TRUST_REMOTE_CODE`, and `SPACE_HOST`, which a Space sets itself.
+        `AWM_HUB_TRUST_REMOTE_CODE`, and `SPACE_HOST`, which a Space sets itself: one name, or several between commas.
 
         Args:
             variables: In place of this process's.
@@ -56,7 +61,7 @@ class PlaygroundSettings:
             revision=found.get(PREFIX + "REVISION") or None,
             capacity=int(_number(found, "CAPACITY", cls.capacity)),
             idle_timeout_s=_number(found, "IDLE_TIMEOUT", cls.idle_timeout_s),
-            host=found.get("SPACE_HOST") or None,
+            hosts=tuple(name for part in found.get("SPACE_HOST", "").split(",") if (name := part.strip())),
             trust_remote_code=_switch(found, "TRUST_REMOTE_CODE"),
         )
 

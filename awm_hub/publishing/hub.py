@@ -7,6 +7,7 @@ says what to do. The client's messages are cut to their first line, and hold no 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from awm_hub.errors import RemoteError
@@ -84,6 +85,34 @@ class HubRepo:
         sdk = "gradio" if self._kind == "space" else None
         with self._asking("new repo"):
             self._api.create_repo(**self._repo, private=is_private, exist_ok=True, space_sdk=sdk)
+
+    def read(self, file: str, commit: str | None) -> bytes:
+        """A small file of the repo.
+
+        Raises:
+            RemoteError: the Hub does not give it.
+        """
+        with self._asking(file):
+            return Path(self._api.hf_hub_download(**self._repo, filename=file, revision=commit)).read_bytes()
+
+    def variables(self) -> dict[str, str]:
+        """A Space's environment variables.
+
+        Raises:
+            RemoteError: the Hub does not let this user.
+        """
+        with self._asking("variables"):
+            return {name: found.value for name, found in self._api.get_space_variables(self.repo_id).items()}
+
+    def ask_for_hardware(self, name: str) -> None:
+        """Have a Space run on other hardware.
+
+        Raises:
+            RemoteError: the Hub has none of this name, or does not let this user.
+        """
+        with self._asking(f"hardware {name}"):
+            wanted: Any = name  # the client's enumeration lacks hardware that the Hub has had since
+            self._api.request_space_hardware(self.repo_id, wanted)
 
     def set_variable(self, name: str, value: str) -> None:
         """Give a Space an environment variable.

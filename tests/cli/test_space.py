@@ -1,5 +1,6 @@
 """`awm-hub space push` makes a Space in one commit, brings it up to date, and sends nothing twice."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -52,6 +53,8 @@ def test_a_space_is_created_once_and_then_left_as_it_is(push: Pushing) -> None:
     front = yaml.safe_load(push.text("README.md").split("---")[1])
     assert (front["sdk"], front["app_file"], front["hf_oauth"]) == ("gradio", "app.py", True)
     assert len(front["short_description"]) <= 60
+    assert front["datasets"] == ["awm/envs-1k"]
+    assert [what for _, what, _ in repo.settings["calls"]].count("variables") == 2  # set once, asked for once
     assert push.text("requirements.txt") == "awm-hub[space]\n"
 
 
@@ -62,8 +65,13 @@ def test_a_wheel_is_uploaded_beside_the_app_and_replaced_by_the_next(push: Pushi
         assert wheel.name in push("--wheel", wheel)["sent"]
     repo = push.hub.repo(SPACE, "space")
     assert [name for name in repo.head.files if name.endswith(".whl")] == ["awm_hub-2-py3-none-any.whl"]
-    assert push.text("requirements.txt").startswith("awm-hub[space] @ http")
-    assert "awm_hub-2-py3" in push.text("requirements.txt")
+    address = f"{push.hub.url}/spaces/{SPACE}/resolve/main/awm_hub-2-py3-none-any.whl"
+    assert push.text("requirements.txt") == f"awm-hub[space] @ {address}#sha256={hashlib.sha256(b'2').hexdigest()}\n"
+    requirement = push.text("requirements.txt")
+    wheel.write_bytes(b"the same version, built again")
+    assert push("--wheel", wheel)["sent"] == [wheel.name, "requirements.txt"]
+    assert push.text("requirements.txt") != requirement
+    assert push()["deleted"] == [wheel.name]
 
 
 def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(push: Pushing, tmp_path: Path) -> None:
@@ -72,3 +80,43 @@ def test_what_cannot_be_pushed_is_refused_before_anything_is_sent(push: Pushing,
     for words in (("--wheel", other), ("--wheel", tmp_path / "none.whl"), ("--dataset", "nothing")):
         assert push(*words, code=2)["type"] == "UsageError"
     assert ("space", SPACE) not in push.hub.repos
+
+
+def test_a_space_of_somebody_else_s_making_is_left_alone(push: Pushing, tmp_path: Path) -> None:
+    for name, text in (("app.py", "import streamlit"), ("Dockerfile", "FROM scratch")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text(text)
+        push.hub.commit_folder(folder, SPACE, "space")
+        assert "holds another Space" in push(code=2)["message"]
+        assert list(push.hub.repo(SPACE, "space").head.files) == [name]
+
+
+def test_a_space_that_was_made_by_hand_or_by_an_earlier_version_is_brought_up_to_date(
+    push: Pushing, tmp_path: Path
+) -> None:
+    (tmp_path / "README.md").write_text("---\nsdk: gradio\n---\n")
+    push.hub.commit_folder(tmp_path, SPACE, "space")
+    assert push()["sent"] == FILES
+    (tmp_path / "app.py").write_text("from awm_hub.playground.app import create_app\n")
+    push.hub.commit_folder(tmp_path, SPACE, "space")
+    assert push()["sent"] == FILES
+
+
+def test_a_private_space_takes_no_wheel_and_a_public_one_does_not_become_private(push: Pushing, tmp_path: Path) -> None:
+    wheel = tmp_path / "awm_hub-1-py3-none-any.whl"
+    wheel.write_bytes(b"1")
+    assert "cannot download a wheel" in push("--private", "--wheel", wheel, code=2)["message"]
+    push("--private")
+    assert push.hub.repo(SPACE, "space").private
+    assert "cannot download a wheel" in push("--wheel", wheel, code=2)["message"]
+    push.hub.repo(SPACE, "space").private = False
+    assert "is public" in push("--private", code=2)["message"]
+
+
+def test_hardware_is_asked_for_only_where_it_is_named(push: Pushing) -> None:
+    push()
+    calls = push.hub.repo(SPACE, "space").settings["calls"]
+    assert all(what != "hardware" for _, what, _ in calls)
+    assert push("--hardware", "cpu-upgrade")["hardware"] == "cpu-upgrade"
+    assert [asked["flavor"] for _, what, asked in calls if what == "hardware"] == ["cpu-upgrade"]

@@ -91,9 +91,15 @@ async def test_an_uploaded_file_is_opened_by_its_name_alone_and_anything_else_is
 
 def test_settings_are_read_from_the_environment_and_checked() -> None:
     found = PlaygroundSettings.from_environment(
-        {"AWM_HUB_DATASET": "awm/x", "AWM_HUB_CAPACITY": "5", "AWM_HUB_IDLE_TIMEOUT": "2.5", "SPACE_HOST": "a.hf.space"}
+        {
+            "AWM_HUB_DATASET": "awm/x",
+            "AWM_HUB_CAPACITY": "5",
+            "AWM_HUB_IDLE_TIMEOUT": "2.5",
+            "SPACE_HOST": "a.hf.space, b.org",
+        }
     )
     assert (found.dataset, found.capacity, found.idle_timeout_s, found.host) == ("awm/x", 5, 2.5, "a.hf.space")
+    assert found.hosts == ("a.hf.space", "b.org")
     for wrong in ({"CAPACITY": "0"}, {"CAPACITY": "many"}, {"IDLE_TIMEOUT": "0"}, {"TRUST_REMOTE_CODE": "perhaps"}):
         with pytest.raises(UsageError):
             PlaygroundSettings.from_environment({f"AWM_HUB_{name}": value for name, value in wrong.items()})
