@@ -53,10 +53,13 @@ def create_app(settings: PlaygroundSettings | None = None) -> FastAPI:
     serving = ServerSettings(allowed_hosts=settings.hosts)
     routes, lifespan = agent_endpoint(visits.instances, serving)
 
+    sources = Sources(settings)
+
     @contextlib.asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         async with lifespan():
             yield
+        sources.close()
 
     app = FastAPI(title=shell.TITLE, lifespan=living, docs_url=None, redoc_url=None, openapi_url=None)
     app.router.redirect_slashes = False
@@ -70,7 +73,7 @@ def create_app(settings: PlaygroundSettings | None = None) -> FastAPI:
             tier = "none"
         return {"status": "ok", "version": __version__, "instances": len(visits), "tier": tier}
 
-    hall = Hall(settings=settings, visits=visits, sources=Sources(settings))
+    hall = Hall(settings=settings, visits=visits, sources=sources)
     blocks = shell.build(hall, has_sign_in="OAUTH_CLIENT_ID" in os.environ)
     mounted: FastAPI = gr.mount_gradio_app(
         app,

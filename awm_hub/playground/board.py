@@ -5,22 +5,17 @@ from html import escape
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
+from awm_hub.playground.markup import text
 from awm_hub.playground.visits import Move, Visit
-from awm_hub.safetext import clean, clean_line
-from awm_hub.trajectory import StateDiff
+from awm_hub.safetext import clean_line
 
 _ARGUMENTS_WIDTH = 120
 _TONES = {"ok": "good", "refused": "doubtful", "invalid_call": "bad", "fault": "bad"}
 
 
-def text(value: str) -> str:
-    """Untrusted text for a page, over several lines."""
-    return escape(clean(value))
-
-
 def line(value: object, width: int | None = None) -> str:
     """Untrusted text for a page, as one line."""
-    return escape(clean_line(str(value)) if width is None else clean_line(str(value), width))
+    return escape(clean_line(str(value), width))
 
 
 def task_card(environment: Environment, task: Task | None, *, is_live: bool) -> str:
@@ -56,12 +51,6 @@ def _move(move: Move, *, is_last: bool) -> str:
         f"<li><code>{line(step.tool)}</code> <code class='awm-soft'>{arguments}</code> "
         f'<span class="awm-label awm-{tone}">{line(step.result.type)}{code}</span> {back}</li>'
     )
-
-
-def counted_changes(diff: StateDiff) -> str:
-    """How many rows differ, in words."""
-    number = diff.rows_count
-    return "no rows" if number == 0 else "1 row" if number == 1 else f"{number} rows"
 
 
 def mcp_card(visit: Visit, origin: str) -> str:

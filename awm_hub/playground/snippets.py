@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from awm_hub.environment import Environment, Task, ToolSpec
+from awm_hub.playground.sources import UPLOAD
 from awm_hub.safetext import clean, json_text
 
 _MODEL, _TRAINED = "Qwen/Qwen3-32B", "Qwen/Qwen3-4B"
@@ -30,13 +31,15 @@ def snippets(environment: Environment, dataset: str | None = None, task: Task | 
 
     Args:
         environment: Which.
-        dataset: Repo on the Hub or folder; None: the set that comes with the package. Of a file, which was uploaded
-            and lies elsewhere for whoever copies, the name alone is written.
+        dataset: Repo on the Hub or folder; None: the set that comes with the package. A file that was uploaded lies
+            elsewhere for whoever copies: a name without a folder is written.
         task: The task that is named; default: the environment's first one.
     """
     found = task or next(iter(environment.tasks), None)
     if dataset and dataset.endswith(".parquet"):
         dataset = PurePath(dataset).name
+    if dataset and dataset.startswith(UPLOAD):
+        dataset = "environments.parquet"
     return (
         Snippet(
             title="Python",

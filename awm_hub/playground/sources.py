@@ -28,7 +28,8 @@ MAX_DATASET_BYTES = 1024 * 2**20
 MAX_FILE_BYTES = 64 * 2**20
 _MAX_OPEN = 6
 _TIMEOUT_S = 20
-_UPLOAD = "upload-"
+UPLOAD = "upload-"
+"""What the names of uploaded files begin with."""
 _PATTERNS = ("environments/*.parquet", "index.parquet", "*.parquet")
 
 
@@ -67,7 +68,7 @@ class Sources:
             RemoteError: the Hub does not have it, or not for this visitor.
             DataError: it is no dataset of environments.
         """
-        if name.startswith(_UPLOAD):
+        if name.startswith(UPLOAD):
             return self._uploaded(name)
         if not REPO_ID.fullmatch(name):
             raise UsageError(f"{name[:80]!r} is no dataset of the Hub", next_step="name it as owner/name")
@@ -105,7 +106,7 @@ class Sources:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        name = _UPLOAD + secrets.token_hex(16)
+        name = UPLOAD + secrets.token_hex(16)
         self._opened[name, "", ""] = opened
         self._forget_some()
         return name

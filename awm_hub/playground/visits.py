@@ -125,10 +125,6 @@ class Visit:
             self._changes[number] = await self._compared(before, after)
         return self._changes[number]
 
-    async def diff(self) -> StateDiff:
-        """The rows that differ from the beginning."""
-        return await self.instance.diff()
-
     async def picture(self, *, since_beginning: bool, max_rows: int = 200) -> tuple[dict[str, Any], StateDiff]:
         """The tables as they are, and the rows that the last move changed; both read in one fork.
 
@@ -146,11 +142,6 @@ class Visit:
                 before, after = [await self._image(n) for n in (number - 1, number)]
                 self._changes[number] = await jobs.state_diff(before, after, fork=fork)
         return tables, self._changes.get(number, StateDiff())
-
-    async def tables(self, *, max_rows: int = 200) -> dict[str, Any]:
-        """The tables as they are, in the form of `awm_hub.runtime.jobs.dump`."""
-        image = await self.instance.image()
-        return await jobs.dump(image, max_rows=max_rows, trust_remote_code=self._is_trusted)
 
     async def undo(self, to: int) -> None:
         """Go back to where so many moves were made.

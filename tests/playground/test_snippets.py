@@ -47,6 +47,9 @@ def test_the_python_snippet_names_the_dataset() -> None:
 def test_of_an_uploaded_file_the_name_is_written_and_no_path_of_the_server() -> None:
     codes = "".join(s.code for s in snippets(BUNDLED["public_library_1"], "/tmp/gradio/abc/mine.parquet"))
     assert 'awm.load("mine.parquet")' in codes
+    kept = "".join(s.code for s in snippets(BUNDLED["public_library_1"], "upload-0123456789abcdef"))
+    assert 'awm.load("environments.parquet")' in kept
+    assert "upload-" not in kept
     assert "/tmp" not in codes
 
 

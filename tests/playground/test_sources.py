@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from loopback_hub import TOKEN, LoopbackHub, loopback_hub
+from starlette.testclient import TestClient
 
 from awm_hub.errors import DataError, UsageError
+from awm_hub.playground.app import create_app
 from awm_hub.playground.settings import PlaygroundSettings
 from awm_hub.playground.sources import Sources
 
@@ -103,3 +105,12 @@ def test_settings_are_read_from_the_environment_and_checked() -> None:
     for wrong in ({"CAPACITY": "0"}, {"CAPACITY": "many"}, {"IDLE_TIMEOUT": "0"}, {"TRUST_REMOTE_CODE": "perhaps"}):
         with pytest.raises(UsageError):
             PlaygroundSettings.from_environment({f"AWM_HUB_{name}": value for name, value in wrong.items()})
+
+
+def test_what_was_downloaded_and_uploaded_is_gone_when_the_playground_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with TestClient(create_app(PlaygroundSettings())):
+        assert list(tmp_path.glob("awm-sources-*"))
+    assert list(tmp_path.glob("awm-sources-*")) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from awm_hub.environment import Environment, Task
 from awm_hub.errors import AwmHubError, EpisodeError
 from awm_hub.playground.visits import Visit, Visits
 from awm_hub.serving.refusals import ServerFullError
-from awm_hub.trajectory import Outcome
+from awm_hub.trajectory import Outcome, StateDiff
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,16 @@ async def visits() -> AsyncIterator[Visits]:
     found = Visits(capacity=3, idle_timeout_s=60)
     yield found
     await found.instances.close_all()
+
+
+async def tables(visit: Visit) -> dict[str, Any]:
+    """The tables as they are."""
+    return (await visit.picture(since_beginning=True))[0]
+
+
+async def whole_diff(visit: Visit) -> StateDiff:
+    """The rows that differ from the beginning."""
+    return (await visit.picture(since_beginning=True))[1]
 
 
 async def solve(visit: Visit, calls: int | None = None) -> None:
@@ -58,28 +69,28 @@ async def test_the_changes_of_moves_add_up_to_the_whole(visits: Visits, library:
     changed = [await visit.changes(m.number) for m in visit.moves]
     counts = {m.step.tool: diff for m, diff in zip(visit.moves, changed, strict=True) if diff}
     assert counts
-    assert await visit.diff() != type(await visit.diff())()
+    assert await whole_diff(visit) != StateDiff()
 
 
 async def test_undoing_gives_the_state_of_then_and_another_way_on(
     visits: Visits, library: Environment, task: Task
 ) -> None:
     visit = await visits.open("ann", "play", library, task=task.slug)
-    tables, versions = [await visit.tables()], [visit.version]
+    seen, versions = [await tables(visit)], [visit.version]
     for call in task.solution or ():
         await visit.call(call.tool, call.arguments)
-        tables.append(await visit.tables())
+        seen.append(await tables(visit))
         versions.append(visit.version)
     await visit.submit("Done.")
     versions.append(visit.version)
-    for to in reversed(range(len(tables))):
+    for to in reversed(range(len(seen))):
         await visit.undo(to)
         versions.append(visit.version)
-        assert await visit.tables() == tables[to]
+        assert await tables(visit) == seen[to]
         assert (len(visit.moves), visit.is_ended, visit.verdict) == (to, False, None)
     assert versions == sorted(set(versions))
     await solve(visit)
-    assert await visit.tables() == tables[-1]
+    assert await tables(visit) == seen[-1]
 
 
 async def test_calls_that_others_made_are_moves_that_can_be_undone(
@@ -87,17 +98,17 @@ async def test_calls_that_others_made_are_moves_that_can_be_undone(
 ) -> None:
     visit = await visits.open("ann", "play", library, task=task.slug)
     lease = visits.instances[visit.id]
-    before, calls = await visit.tables(), list(task.solution or ())
+    before, calls = await tables(visit), list(task.solution or ())
     for call in calls:
         await lease.call(call.tool, dict(call.arguments))
-    after = await visit.tables()
+    after = await tables(visit)
     assert [m.step.tool for m in visit.moves] == [call.tool for call in calls]
     found = [await visit.changes(m.number) for m in visit.moves]
     await visit.undo(1)
     await visit.undo(0)
-    assert await visit.tables() == before
+    assert await tables(visit) == before
     await solve(visit)
-    assert await visit.tables() == after
+    assert await tables(visit) == after
     assert [await visit.changes(m.number) for m in visit.moves] == found
 
 
@@ -106,11 +117,11 @@ async def test_visitors_of_one_environment_see_nothing_of_each_other(
 ) -> None:
     ann = await visits.open("ann", "play", library, task=task.slug)
     bob = await visits.open("bob", "play", library, task=task.slug)
-    before = await bob.tables()
+    before = await tables(bob)
     await solve(ann)
     assert ann.id != bob.id
-    assert (await bob.tables(), bob.moves) == (before, ())
-    assert await ann.tables() != before
+    assert (await tables(bob), bob.moves) == (before, ())
+    assert await tables(ann) != before
 
 
 async def test_a_slot_holds_one_instance_and_leaving_frees_them_all(visits: Visits, library: Environment) -> None:
