@@ -3,7 +3,7 @@
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,7 +12,7 @@ from awm_hub import schema
 from awm_hub.environment import Environment, Quality
 from awm_hub.errors import RecordError, UnknownNameError
 from awm_hub.hub.filters import Filters, check_filters, fits, passes
-from awm_hub.hub.locations import Folder, Location, locate, refuse_revision
+from awm_hub.hub.locations import Access, Folder, Location, locate, refuse_revision
 from awm_hub.hub.origins import remember_revision
 from awm_hub.hub.reading import ParquetFile
 
@@ -137,20 +137,36 @@ class Environments(Mapping[str, Environment]):
             RecordError: a file breaks the format.
             RemoteError: a file cannot be fetched.
         """
-        with self._lock:
-            if self._qualities is None:
-                self._qualities = dict(self._read_qualities())
-            return self._qualities
+        if self._qualities is None:
+            self._qualities = dict(self._read_qualities())
+        return self._qualities
 
     def _read_qualities(self) -> Iterator[tuple[str, Quality]]:
+        for row in self.columns(["quality"]):
+            quality = Quality.from_dict(row["quality"]) if row["quality"] is not None else None
+            if quality is not None and quality.audited_hash == self.entries[row["id"]].content_hash:
+                yield row["id"], quality
+
+    def columns(self, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Some light columns of every environment, beside its id; the rest of the rows is not read.
+
+        Rows come as they lie in their files, one row group in memory at a time, and a value of a column as in
+        `awm_hub.schema`.
+
+        Args:
+            names: Columns (`description`), or single fields of columns of structs (`tools.name`).
+
+        Raises:
+            RecordError: a file breaks the format.
+            RemoteError: a file cannot be fetched.
+        """
+        wanted = tuple(names)
         for name, group in dict.fromkeys((e.file, e.row_group) for e in self.entries.values()):
-            file = self._file(name)
-            file.check_columns(schema.ENVIRONMENTS, ("id", "quality"))
-            for row in file.rows(group, ("id", "quality")):
-                entry = self.entries.get(row["id"])
-                quality = Quality.from_dict(row["quality"]) if row["quality"] is not None else None
-                if entry is not None and quality is not None and quality.audited_hash == entry.content_hash:
-                    yield entry.id, quality
+            with self._lock:
+                file = self._file(name)
+                file.check_columns(schema.ENVIRONMENTS, ["id", *dict.fromkeys(w.partition(".")[0] for w in wanted)])
+                rows = file.rows(group, ["id", *(file.leaf(*w.split(".")) if "." in w else w for w in wanted)])
+            yield from (row for row in rows if row["id"] in self.entries)
 
     def _file(self, name: str) -> ParquetFile:
         """The file; the last ones asked for are kept open, since the splits' rows alternate."""
@@ -162,7 +178,12 @@ class Environments(Mapping[str, Environment]):
 
 
 def load(
-    source: str | os.PathLike[str] | None = None, *, revision: str | None = None, **filters: Unpack[Filters]
+    source: str | os.PathLike[str] | None = None,
+    *,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    **filters: Unpack[Filters],
 ) -> Environments:
     """Open a dataset of environments.
 
@@ -173,6 +194,9 @@ def load(
         source: A local folder or Parquet file, a Hub dataset (`owner/name` or `hf://datasets/owner/name`), or None for
             the dataset that comes with the package. A local folder wins over a Hub dataset of the same name.
         revision: Branch, tag or commit on the Hub.
+        token: As whom the Hub is asked. None: the login of this machine, if there is one; False: nobody's.
+        cache_dir: Where the Hub's files are kept, in place of the Hub's own cache. A cache gives what it has to whoever
+            asks: a program that loads for several people needs a folder for each.
         filters: Which environments: `split`, `category`, `interface`, `usage`, `min_tools`, `max_tools`, `min_tables`,
             `max_tables`, `quality`, `ids`; see `awm_hub.hub.Filters`.
 
@@ -182,7 +206,18 @@ def load(
         UsageError: there is no such filter or value of one, or a local dataset is asked for at a revision.
     """
     check_filters(filters)
-    location = _bundled(revision) if source is None else locate(source, revision)
+    access = Access(token=token, cache_dir=None if cache_dir is None else Path(cache_dir))
+    found = environments_at(_bundled(revision) if source is None else locate(source, revision, access))
+    return found.where(**filters) if filters else found
+
+
+def environments_at(location: Location) -> Environments:
+    """All environments of a location, by its index or by the light columns of its files.
+
+    Raises:
+        RecordError: it breaks the format.
+        RemoteError: a file cannot be fetched.
+    """
     index = location.index()
     rows = _index_rows(index) if index else [r for f in location.files() for r in _light_rows(location, f)]
     entries: dict[str, IndexEntry] = {}
@@ -191,8 +226,7 @@ def load(
         if entry.id in entries:
             raise RecordError(f"{location.source} holds {entry.id!r} twice", next_step="pack the dataset again")
         entries[entry.id] = entry
-    found = Environments(location, entries)
-    return found.where(**filters) if filters else found
+    return Environments(location, entries)
 
 
 def _bundled(revision: str | None) -> Folder:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,12 +21,33 @@ from awm_hub.hub.ranges import FileFacts, RangeFile, keep_facts, kept_facts
 _REPO_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 _HUB_URI = re.compile(r"hf://datasets/(?P<id>[\w.-]{1,96}/[\w.-]{1,96})(?:@(?P<revision>[^/]+))?/?")
 _SHARD = re.compile(r"(?:environments/)?[^/]+\.parquet")
-_INDEX = "index.parquet"
+INDEX = "index.parquet"
 _NAMING = "name a folder, a Parquet file or a Hub dataset (owner/name)"
 _TIMEOUT_S = 30
 _RETRIES = 2
 _WHOLE_BYTES = 2**20
 """Files up to this size are downloaded whole: that is one request instead of three."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """As whom the Hub is asked, and where its answers are kept.
+
+    The Hub's client gives what its cache has to whoever asks, also of a repo that the one who asks may not see. A
+    program that acts for several people needs a folder for each.
+    """
+
+    token: str | bool | None = field(default=None, repr=False)
+    """None: the login of this machine, if there is one; False: nobody's."""
+    cache_dir: Path | None = None
+    """In place of the Hub's own cache."""
+
+    @property
+    def assets(self) -> Path:
+        """The folder for libraries' own files."""
+        from huggingface_hub import constants
+
+        return Path(constants.HF_ASSETS_CACHE) if self.cache_dir is None else self.cache_dir / "assets"
 
 
 class Location(Protocol):
@@ -56,7 +78,7 @@ class Folder:
 
     def index(self) -> Path | None:
         """The index, or None where the dataset has none."""
-        return self._root / _INDEX if (self._root / _INDEX).is_file() else None
+        return self._root / INDEX if (self._root / INDEX).is_file() else None
 
     def files(self) -> list[str]:
         """Parquet files of the `environments` config, relative to the root."""
@@ -92,9 +114,9 @@ class File:
 class HubRepo:
     """A dataset repo on the Hub, pinned to one commit."""
 
-    def __init__(self, repo_id: str, revision: str | None, source: str) -> None:
-        self._repo_id, self.source = repo_id, source
-        self._index = self._download(_INDEX, revision)
+    def __init__(self, repo_id: str, revision: str | None, source: str, access: Access) -> None:
+        self._repo_id, self.source, self._access = repo_id, source, access
+        self._index = self._download(INDEX, revision)
         self._info: Any = None
         if self._index is None:
             self._info = self._fetch_info(revision)
@@ -112,7 +134,7 @@ class HubRepo:
 
     def open(self, file: str) -> Path | RangeFile:
         """One of them: a path where the Hub's cache has it, or where it is small or needed as a whole."""
-        facts = None if self._is_cached(file) or self._index is None else self._facts(file)
+        facts = None if self._is_cached(file, self.revision) or self._index is None else self._facts(file)
         if facts is not None and facts.size > _WHOLE_BYTES:
             return RangeFile(facts.size, self._assets(facts.etag), lambda start, end: self._fetch(file, start, end))
         found = self._download(file, self.revision)
@@ -123,16 +145,17 @@ class HubRepo:
     def _missing(self, file: str) -> RemoteError:
         return RemoteError(f"{self._repo_id} has no file {file}", next_step="ask its author to pack it again")
 
-    def _is_cached(self, file: str) -> bool:
+    def _is_cached(self, file: str, revision: str | None) -> bool:
         from huggingface_hub import try_to_load_from_cache
 
-        return isinstance(try_to_load_from_cache(self._repo_id, file, repo_type="dataset", revision=self.revision), str)
+        found = try_to_load_from_cache(
+            self._repo_id, file, cache_dir=self._access.cache_dir, repo_type="dataset", revision=revision
+        )
+        return isinstance(found, str)
 
     def _assets(self, *parts: str) -> Path:
         """A folder of ours in the Hub's folder for libraries' own files."""
-        from huggingface_hub import constants
-
-        return Path(constants.HF_ASSETS_CACHE, "awm-hub", self._repo_id.replace("/", "--"), *parts)
+        return Path(self._access.assets, "awm-hub", self._repo_id.replace("/", "--"), *parts)
 
     def _facts(self, file: str) -> FileFacts | None:
         """What the Hub says about a file of this commit, asked once; None where nothing is known offline."""
@@ -146,7 +169,7 @@ class HubRepo:
         url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=self.revision)
         try:
             with quiet_hub_client():
-                found = get_hf_file_metadata(url, timeout=_TIMEOUT_S)
+                found = get_hf_file_metadata(url, token=self._access.token, timeout=_TIMEOUT_S)
         except EntryNotFoundError:
             raise self._missing(file) from None
         except _remote_errors() as error:
@@ -168,7 +191,8 @@ class HubRepo:
         if constants.HF_HUB_OFFLINE:
             raise self._error(OSError("offline"), self.revision, f"this part of {file}")
         url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=self.revision)
-        headers = {**build_hf_headers(), "Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
+        asking = build_hf_headers(token=self._access.token)
+        headers = {**asking, "Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
         try:
             with quiet_hub_client():
                 answer = http_backoff("GET", url, headers=headers, timeout=_TIMEOUT_S, max_retries=_RETRIES)
@@ -188,7 +212,15 @@ class HubRepo:
         try:
             with quiet_hub_client():
                 self._reach(file, revision)
-                return Path(hf_hub_download(self._repo_id, file, repo_type="dataset", revision=revision))
+                found = hf_hub_download(
+                    self._repo_id,
+                    file,
+                    repo_type="dataset",
+                    revision=revision,
+                    cache_dir=self._access.cache_dir,
+                    token=self._access.token,
+                )
+                return Path(found)
         except LocalEntryNotFoundError as error:
             raise self._error(error, revision, file) from error
         except EntryNotFoundError:
@@ -198,22 +230,22 @@ class HubRepo:
 
     def _reach(self, file: str, revision: str | None) -> None:
         """Ask once for a file that the cache does not have: a download from nowhere is tried for half a minute."""
-        from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+        from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
         from huggingface_hub.errors import HfHubHTTPError
 
-        cached = try_to_load_from_cache(self._repo_id, file, repo_type="dataset", revision=revision)
-        if isinstance(cached, str) or constants.HF_HUB_OFFLINE:
+        if constants.HF_HUB_OFFLINE or self._is_cached(file, revision):
             return
         with contextlib.suppress(HfHubHTTPError):  # an answer, which the download gets again and tells apart
             url = hf_hub_url(self._repo_id, file, repo_type="dataset", revision=revision)
-            get_hf_file_metadata(url, timeout=_TIMEOUT_S)
+            get_hf_file_metadata(url, token=self._access.token, timeout=_TIMEOUT_S)
 
     def _fetch_info(self, revision: str | None) -> Any:
         from huggingface_hub import HfApi
 
         try:
             with quiet_hub_client():
-                return HfApi().dataset_info(self._repo_id, revision=revision, timeout=_TIMEOUT_S)
+                api = HfApi(token=self._access.token)
+                return api.dataset_info(self._repo_id, revision=revision, timeout=_TIMEOUT_S)
         except _remote_errors() as error:
             raise self._error(error, revision, "list of files") from error
 
@@ -264,12 +296,12 @@ def _remote_errors() -> tuple[type[Exception], ...]:
 
 def shards(files: list[str]) -> list[str]:
     """The files of the `environments` config: those in `environments/`, else those in the root."""
-    found = [f for f in files if _SHARD.fullmatch(f) and f != _INDEX]
+    found = [f for f in files if _SHARD.fullmatch(f) and f != INDEX]
     return [f for f in found if "/" in f] or found
 
 
-def locate(source: str | os.PathLike[str], revision: str | None) -> Location:
-    """Find a dataset.
+def locate(source: str | os.PathLike[str], revision: str | None, access: Access) -> Location:
+    """Find a dataset; one on the Hub is asked for with this access.
 
     Raises:
         UsageError: a local dataset is asked for at a revision, or two revisions are named.
@@ -283,14 +315,14 @@ def locate(source: str | os.PathLike[str], revision: str | None) -> Location:
     if (hub := _HUB_URI.fullmatch(name)) is not None:
         if revision and hub["revision"] and revision != hub["revision"]:
             raise UsageError(f"{name} and the revision {revision!r} disagree", next_step="name one revision")
-        return HubRepo(hub["id"], revision or hub["revision"], name)
+        return HubRepo(hub["id"], revision or hub["revision"], name, access)
     path = Path(name)
     is_repo_id = isinstance(source, str) and _REPO_ID.fullmatch(name) is not None and not name.startswith(".")
     if path.exists():
         refuse_revision(name, revision)
         return File(path, name) if path.is_file() else _folder(path, name, is_repo_id)
     if is_repo_id:
-        return HubRepo(name, revision, name)
+        return HubRepo(name, revision, name, access)
     raise DataError(f"{name}: no such file or folder", next_step=_NAMING)
 
 

@@ -8,25 +8,27 @@ import asyncio
 import json
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from awm_hub import schema
 from awm_hub.environment import Quality
-from awm_hub.hub import Environments
+from awm_hub.hub import Environments, IndexEntry
 
 _SHOWN_CHARACTERS = 280
 _FIELD_CHARACTERS = 20_000
 """Of one text of a row, that are searched."""
 _MAX_WORDS = 12
 _KEPT = 8
-_READ = {
-    "tables": ("name",),
-    "tools": ("name", "description"),
-    "tasks": ("id", "instruction", "solution"),
-}
-_PLAIN = ("id", "title", "description", "categories", "quality")
+_READ = (
+    "description",
+    "quality",
+    "tables.name",
+    "tools.name",
+    "tools.description",
+    "tasks.instruction",
+    "tasks.solution",
+)
 
 FLAGS: Mapping[str, str] = {
     "audited": "audited",
@@ -215,23 +217,12 @@ def read_catalogue(environments: Environments) -> Catalogue:
         RecordError: a file breaks the format.
         RemoteError: a file cannot be fetched.
     """
-    rows = {row["id"]: row for row in _light_rows(environments)}
-    return Catalogue((_entry(environments, name, rows.get(name, {})) for name in environments), environments.source)
+    known = environments.entries
+    read = {row["id"]: _entry(known[row["id"]], row) for row in environments.columns(_READ)}
+    return Catalogue((read.get(name) or _entry(known[name], {}) for name in environments), environments.source)
 
 
-def _light_rows(environments: Environments) -> Iterator[dict[str, Any]]:
-    with environments._lock:
-        for name, group in dict.fromkeys((e.file, e.row_group) for e in environments.entries.values()):
-            file = environments._file(name)
-            file.check_columns(schema.ENVIRONMENTS, (*_PLAIN, *_READ))
-            leaves = [file.leaf(column, part) for column, parts in _READ.items() for part in parts]
-            for row in file.rows(group, (*_PLAIN, *leaves)):
-                if row["id"] in environments.entries:
-                    yield row
-
-
-def _entry(environments: Environments, name: str, row: Mapping[str, Any]) -> Entry:
-    known = environments.entries[name]
+def _entry(known: IndexEntry, row: Mapping[str, Any]) -> Entry:
     tasks = row.get("tasks") or ()
     tools = row.get("tools") or ()
     description = row.get("description") or ""

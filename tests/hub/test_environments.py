@@ -103,6 +103,27 @@ def test_asking_for_one_environment_reads_one_row_group(renamed, tmp_path):
         environments[entries[0].id]
 
 
+def test_light_columns_of_all_are_read_by_column_and_by_field(written, renamed):
+    environments = awm_hub.load(written(*TRAIN_IDS, TEST_ID))
+    found = list(environments.columns(["title", "tools.name"]))
+    names = [tool.name for tool in renamed("a_1").tools]
+    expected = [{"id": i, "title": "Notes", "tools": [{"name": n} for n in names]} for i in (*TRAIN_IDS, TEST_ID)]
+    assert found == expected
+    assert list(environments.where(split="test").columns([])) == [{"id": TEST_ID}]
+
+
+def test_a_light_column_that_a_file_does_not_have_is_named(one_file):
+    environments = awm_hub.load(one_file(lambda table: table.drop_columns(["description"])))
+    assert [row["id"] for row in environments.columns(["title"])] == ["notes"]
+    with pytest.raises(RecordError, match=r"one.parquet has no column 'description'"):
+        list(environments.columns(["description"]))
+
+
+def test_rows_can_be_read_while_light_columns_are(written):
+    environments = awm_hub.load(written(*TRAIN_IDS, TEST_ID))
+    assert [environments[row["id"]].id for row in environments.columns(["title"])] == [*TRAIN_IDS, TEST_ID]
+
+
 def test_environments_can_be_read_from_several_threads(written):
     environments = awm_hub.load(written(*TRAIN_IDS, TEST_ID))
     found = []

@@ -1,6 +1,7 @@
 """What every view is given, and the components that views share."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from awm_hub.environment import Environment
 from awm_hub.errors import UsageError
 from awm_hub.hub import Environments
 from awm_hub.playground.settings import PlaygroundSettings
-from awm_hub.playground.sources import Sources
+from awm_hub.playground.sources import UPLOAD, Sources
 from awm_hub.playground.ui.links import Place
 from awm_hub.playground.visits import Visits
 
@@ -34,7 +35,9 @@ class Hall:
         """
         if place.dataset is None:
             return self.sources.default
-        return await self.sources.open(place.dataset, token_of(request))
+        # An upload is open to whoever knows its name, also after a sign-in has expired.
+        token = None if place.dataset.startswith(UPLOAD) else token_of(request)
+        return await self.sources.open(place.dataset, token)
 
     async def environment(self, place: Place, request: gr.Request) -> Environment:
         """The environment that a visitor looks at.
@@ -59,7 +62,14 @@ class Shared:
 
 
 def token_of(request: gr.Request) -> str | None:
-    """The token of a visitor who signed in; never the server's."""
-    found = getattr(request.request, "scope", {}).get("session", {}).get("oauth_info", {})
-    token = found.get("access_token")
+    """The token of a visitor who signed in; never the server's.
+
+    Raises:
+        UsageError: the sign-in has expired, so that the Hub would know nothing of this visitor any more.
+    """
+    session = getattr(request.request, "scope", {}).get("session", {})
+    found = session.get("oauth_info") or {}
+    token, expires_at = found.get("access_token"), found.get("expires_at")
+    if token and expires_at is not None and expires_at <= time.time():
+        raise UsageError("your sign-in has expired", next_step="reload the page and sign in again")
     return str(token) if token else None
