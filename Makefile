@@ -23,10 +23,13 @@ playground: .venv/.space ## The playground at http://127.0.0.1:7860
 	@echo "http://127.0.0.1:7860 (Ctrl-C ends it)"
 	@$(BIN)/python spaces/playground/app.py
 
-test: $(DEV) chromium ## Run the tests
-	$(BIN)/python -m pytest $(ARGS)
+# Side by side on up to four cores; a file's tests stay together, since they share servers and browsers.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 
-test-full: $(DEV) chromium ## Run the tests, slow ones too
+test: $(DEV) chromium ## Run the tests
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+test-full: $(DEV) chromium ## Run the tests, slow ones too, one after the other
 	$(BIN)/python -m pytest -m "" $(ARGS)
 
 test-models: .venv-models/.installed ## Run a tiny and a small real model end to end, in an environment of their own
