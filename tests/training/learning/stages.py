@@ -77,16 +77,18 @@ class KeptJudge:
 JUDGE = KeptJudge()
 
 
-def demonstrations(count: int) -> list[dict[str, Any]]:
+def demonstrations(count: int, tasks: Sequence[Task] | None = None) -> list[dict[str, Any]]:
     """Conversations in which reference solutions were carried out on live instances and judged."""
-    chosen = [task.id for task in world.train_tasks()[:count]]
+    chosen = [task.id for task in (tasks or world.train_tasks())[:count]]
     found = examples_of_solutions(
         world.world(), full_history=True, requires=None, thinking=world.short_thought, tasks=chosen, concurrency=4
     )
     return [{"messages": [*_compact(row["messages"])]} for row in found]
 
 
-def lessons(examples: Sequence[dict[str, Any]], tokenizer: Any, *, share_cut: float = 0.0) -> list[Lesson]:
+def lessons(
+    examples: Sequence[dict[str, Any]], tokenizer: Any, *, share_cut: float = 0.0, has_thoughts: bool = True
+) -> list[Lesson]:
     """Rows to imitate: whole conversations, of which what the assistant writes is learnt.
 
     Args:
@@ -94,6 +96,7 @@ def lessons(examples: Sequence[dict[str, Any]], tokenizer: Any, *, share_cut: fl
         tokenizer: Of the model.
         share_cut: Of the conversations, which come turn by turn instead, each turn with what the window shows of the
             ones before it. Few are enough to make a policy that has at least seen such a history.
+        has_thoughts: Whether what comes turn by turn has its thought, without which a message breaks the format.
     """
     from trl.chat_template_utils import get_training_chat_template
 
@@ -111,10 +114,16 @@ def lessons(examples: Sequence[dict[str, Any]], tokenizer: Any, *, share_cut: fl
     conversations = [one["messages"] for one in examples]
     count = round(share_cut * len(conversations))
     turns = [row for one in conversations[:count] for row in examples_of_messages(one, window=world.WINDOW)]
+    if not has_thoughts:
+        turns = [row | {"completion": [_without_thought(row["completion"][0])]} for row in turns]
     return [
         *(lesson(one[:2], one[2:]) for one in conversations[count:]),
         *(lesson(row["prompt"], row["completion"]) for row in turns),
     ]
+
+
+def _without_thought(message: dict[str, Any]) -> dict[str, Any]:
+    return message | {"content": message["content"].partition("</think>")[2].lstrip()}
 
 
 def _compact(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -196,8 +205,12 @@ def reinforce(
     groups: int = GROUPS,
     tasks: Sequence[Task] | None = None,
     said: Said = print,
+    **more: Any,
 ) -> dict[str, Any]:
-    """History-aware GRPO with the hybrid reward on live instances; the model is changed."""
+    """History-aware GRPO with the hybrid reward on live instances; the model is changed.
+
+    `more` are other settings of the trainer.
+    """
     import datasets
     import trl
 
@@ -220,6 +233,7 @@ def reinforce(
         shuffle_dataset=False,
         seed=seed,
         **_PLAIN,
+        **more,
     )
     started = time.perf_counter(), time.process_time()
     with_episodes = Episodes({world.world().id: world.world()})

@@ -56,7 +56,7 @@ def _seed(sql: str) -> tuple[tuple[Any, ...], ...]:
 
 @functools.cache
 def world() -> Environment:
-    """The environment with the tasks of this experiment: those to train on first, then the held-out ones."""
+    """The environment with the tasks of this experiment: those to train on first, then the held-out and a short one."""
     found = awm_hub.load()["field_service_1"]
     draw = random.Random(0)
     requests = list(itertools.product(range(len(technicians())), KINDS, DEPOTS))
@@ -66,6 +66,7 @@ def world() -> Environment:
     parts = [list(itertools.product(part, places)) for part in (requests[:share], requests[share:])]
     chosen = [what for part, count in zip(parts, (TRAIN, HELD_OUT), strict=True) for what in draw.sample(part, count)]
     tasks = [_task(found.id, number, request, at, draw) for number, (request, at) in enumerate(chosen)]
+    tasks.append(_short_task(found.id, places[0]))
     tools = tuple(_bare(found.tool(name)) for name in ARGUMENTS)
     small = replace(found, tools=tools, tasks=tuple(tasks), description="", rules="", quality=None)
     return small.with_hash(found.content_hash)
@@ -78,7 +79,12 @@ def train_tasks() -> list[Task]:
 
 def held_out_tasks() -> list[Task]:
     """Tasks to evaluate with; no technician of a depot is away there for the same reason as in training."""
-    return list(world().tasks[TRAIN:])
+    return list(world().tasks[TRAIN : TRAIN + HELD_OUT])
+
+
+def short_task() -> Task:
+    """A task of one call, for a test that has a minute; the experiment does not use it."""
+    return world().tasks[TRAIN + HELD_OUT]
 
 
 def rows(tasks: Sequence[Task]) -> list[dict[str, Any]]:
@@ -160,4 +166,15 @@ def _task(environment_id: str, number: int, request: tuple[int, str, int], at: i
                 arguments={"technician_id": at, "first_day": DAY, "last_day": DAY, "kind": kind},
             ),
         ),
+    )
+
+
+def _short_task(environment_id: str, at: int) -> Task:
+    """A technician is away, whose id is told."""
+    absence = {"technician_id": at, "first_day": DAY, "last_day": DAY, "kind": KINDS[0]}
+    return Task(
+        id=f"{environment_id}/short",
+        instruction=f"{at}: {KINDS[0]} on {DAY}.",
+        kind="change",
+        solution=(Call(tool="record_absence", arguments=absence),),
     )
