@@ -1,85 +1,101 @@
 """What the play view shows of a visit, as escaped HTML: the task, the moves, the verdict, and where its MCP URL is."""
 
-from collections.abc import Iterable
-from html import escape
+from collections.abc import Iterable, Iterator
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
-from awm_hub.playground.markup import text
+from awm_hub.playground.markup import Markup, element, line
 from awm_hub.playground.visits import Move, Visit
-from awm_hub.safetext import clean_line
+from awm_hub.trajectory import Outcome, Verdict
+from awm_hub.viewing.page import html_fragment
+from awm_hub.viewing.rollout import verdict_section
 
 _ARGUMENTS_WIDTH = 120
 _TONES = {"ok": "good", "refused": "doubtful", "invalid_call": "bad", "fault": "bad"}
+_TOLD = {
+    Outcome.COMPLETED: ("good", "✓ Completed"),
+    Outcome.PARTIALLY_COMPLETED: ("doubtful", "~ Partly completed"),
+    Outcome.AGENT_ERROR: ("bad", "✗ Not completed"),
+    Outcome.ENVIRONMENT_ERROR: ("bad", "✗ The environment failed"),
+}
+_INVITATION = (" Press ", element("b", "Start"), ": you get a copy of your own.")
 
 
-def line(value: object, width: int | None = None) -> str:
-    """Untrusted text for a page, as one line."""
-    return escape(clean_line(str(value), width))
-
-
-def task_card(environment: Environment, task: Task | None, *, is_live: bool) -> str:
+def task_card(environment: Environment, task: Task | None, *, is_live: bool) -> Markup:
     """The environment and what there is to do."""
+    kind = [" ", _label(task.kind)] if task is not None and task.kind else []
     told = "Roam free: call any tool and see what it does." if task is None else task.prompt
-    kind = "" if task is None else f'<span class="awm-label">{line(task.kind)}</span>'
-    state = "" if is_live else '<p class="awm-soft">Press <b>Start</b>: you get a copy of your own.</p>'
-    head = f"<h2>{line(environment.title)} {kind}</h2>"
-    return f'<section class="awm-card awm-task">{head}<p class="awm-instruction">{text(told)}</p>{state}</section>'
+    parts = [element("h2", line(environment.title), *kind), element("p", told, class_="awm-instruction")]
+    if not is_live:
+        parts.append(element("p", *_INVITATION, class_="awm-soft"))
+    return element("section", *parts, class_="awm-card awm-task")
 
 
-def moves_list(moves: Iterable[Move], *, is_ended: bool) -> str:
+def moves_list(moves: Iterable[Move], *, is_ended: bool) -> Markup:
     """The calls so far, each with a button that goes back to just after it; `data-to` says how many are kept."""
     found = list(moves)
     if not found:
-        return '<p class="awm-soft">No calls yet.</p>'
-    rows = "".join(_move(move, is_last=move is found[-1] and not is_ended) for move in found)
-    begin = '<button type="button" class="awm-undo" data-to="0">Back to the start</button>'
-    return f'<ol class="awm-moves">{rows}</ol>{begin}'
+        return element("p", "No calls yet.", class_="awm-soft")
+    rows = (_move(move, is_last=move is found[-1] and not is_ended) for move in found)
+    return element("div", element("ol", *rows, class_="awm-moves"), _back(0, "Back to the start"))
 
 
-def _move(move: Move, *, is_last: bool) -> str:
+def _move(move: Move, *, is_last: bool) -> Markup:
     step = move.step
-    arguments = line(to_json(step.arguments), _ARGUMENTS_WIDTH)
-    code = f" {line(step.result.code)}" if step.result.code else ""
-    tone = _TONES.get(step.result.type, "")
-    back = (
-        '<span class="awm-soft">now</span>'
-        if is_last
-        else f'<button type="button" class="awm-undo" data-to="{move.number}">Back to here</button>'
-    )
-    return (
-        f"<li><code>{line(step.tool)}</code> <code class='awm-soft'>{arguments}</code> "
-        f'<span class="awm-label awm-{tone}">{line(step.result.type)}{code}</span> {back}</li>'
+    result = f"{step.result.type} {step.result.code or ''}".rstrip()
+    return element(
+        "li",
+        element("code", line(step.tool)),
+        " ",
+        element("code", line(to_json(step.arguments), _ARGUMENTS_WIDTH), class_="awm-soft"),
+        " ",
+        _label(result, _TONES.get(step.result.type, "")),
+        " ",
+        element("span", "now", class_="awm-soft") if is_last else _back(move.number, "Back to here"),
     )
 
 
-def mcp_card(visit: Visit, origin: str) -> str:
+def _back(number: int, words: str) -> Markup:
+    return element("button", words, type_="button", class_="awm-undo", data_to=number)
+
+
+def _label(words: str, tone: str = "") -> Markup:
+    return element("span", line(words), class_=f"awm-label awm-{tone}" if tone else "awm-label")
+
+
+def mcp_card(visit: Visit, origin: str) -> Markup:
     """Where an MCP client finds the instance, and a configuration to copy."""
     url = f"{origin}/i/{visit.id}/mcp"
-    name = visit.environment.id
-    settings = to_json({"mcpServers": {name: {"type": "http", "url": url}}})
-    return (
-        '<section class="awm-card"><p>This instance answers to any MCP client over streamable HTTP, too. Whoever knows '
-        "the address may call its tools; it ends with your visit.</p>"
-        f'<p>Address</p><pre class="awm-copy">{line(url)}</pre>'
-        f'<p>Configuration</p><pre class="awm-copy">{line(settings)}</pre></section>'
+    settings = to_json({"mcpServers": {visit.environment.id: {"type": "http", "url": url}}})
+    told = (
+        "This instance answers to any MCP client over streamable HTTP, too. Whoever knows the address may call its "
+        "tools; it ends with your visit."
     )
+    return element("section", element("p", told), *_copied("Address", url), *_copied("Configuration", settings))
 
 
-def verdict_head(visit: Visit) -> str:
-    """The outcome in words that a newcomer understands."""
+def _copied(title: str, words: str) -> Iterator[Markup]:
+    yield element("p", title)
+    yield element("pre", line(words), class_="awm-copy")
+
+
+def verdict_card(visit: Visit) -> Markup:
+    """The outcome in words that a newcomer understands, and all of the verdict behind a fold."""
     if visit.judge_error is not None:
-        return _outcome("doubtful", "Not judged", visit.judge_error)
-    if visit.verdict is None:
-        return _outcome("", "Finished", "You were roaming: there is no task to judge.") if visit.is_ended else ""
-    outcome = visit.verdict.outcome.value
-    tone = {"COMPLETED": "good", "PARTIALLY_COMPLETED": "doubtful"}.get(outcome, "bad")
-    return _outcome(tone, outcome, visit.verdict.reasoning)
+        return _outcome("doubtful", ["~ Not judged"], visit.judge_error)
+    if visit.verdict is not None:
+        tone, title = _TOLD[visit.verdict.outcome]
+        outcome = visit.verdict.outcome
+        heading = [title] if outcome is Outcome.COMPLETED else [title, " ", _label(outcome.value)]
+        return _outcome(tone, heading, visit.verdict.reasoning, _why(visit.verdict))
+    return _outcome("", ["Finished"], "You were roaming: there is no task to judge.") if visit.is_ended else Markup()
 
 
-def _outcome(tone: str, title: str, told: str) -> str:
-    mark = {"good": "✓", "doubtful": "~", "bad": "✗"}.get(tone, "·")
-    return (
-        f'<section class="awm-card awm-outcome awm-{tone}" role="status"><h2>{mark} {line(title)}</h2>'
-        f"<p>{text(told)}</p></section>"
-    )
+def _why(verdict: Verdict) -> Markup:
+    found = Markup(html_fragment(verdict_section(verdict), level=4))
+    return element("details", element("summary", "Why this verdict"), found)
+
+
+def _outcome(tone: str, title: Iterable[str], told: str, *more: Markup) -> Markup:
+    kind = f"awm-card awm-outcome awm-{tone}" if tone else "awm-card awm-outcome"
+    return element("section", element("h2", *title), element("p", told), *more, class_=kind, role="status")

@@ -4,8 +4,10 @@ Marks say what happened besides colours: `+` added, `−` removed, `~` changed, 
 comes first: tables with changes, open, and in them the rows that changed; the other rows keep their order.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from awm_hub.canonical import to_json
@@ -22,21 +24,24 @@ _FOLDED_ROWS = 25
 """Of a table that nothing changed in."""
 _MARKS = {"added": "+", "removed": "−", "changed": "~"}
 CSS = """
+.awm-tables { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(12rem, 48%), 1fr)); gap: .4rem; }
+.awm-tables > p, .awm-tables > details[open] { grid-column: 1 / -1; }
 .awm-tables details {
-  border: 1px solid var(--awm-line); border-radius: .4rem; margin: .35rem 0; background: var(--awm-raised);
-  overflow: hidden;
+  border: 1px solid var(--awm-line); border-radius: .4rem; background: var(--awm-raised); overflow: hidden;
+  min-width: 0;
 }
 .awm-tables p { margin: .25rem 0; }
 .awm-tables .awm-tables-told { color: var(--awm-ink); font-weight: 600; }
 .awm-tables .awm-cut { color: var(--awm-soft); font-size: .8rem; padding: .2rem .6rem; }
 .awm-tables summary { cursor: pointer; padding: .4rem .6rem; overflow-wrap: anywhere; color: var(--awm-ink); }
 .awm-tables summary b { font-weight: 600; }
-.awm-tables summary small { color: var(--awm-soft); font-size: .8rem; margin-left: .35rem; }
+.awm-tables summary small { color: var(--awm-soft); font-size: .8rem; margin-left: .35rem; white-space: nowrap; }
+@media (max-width: 40rem) { .awm-tables summary { font-size: .82rem; padding: .4rem .45rem; } }
 .awm-tables summary:focus-visible, .awm-live:focus-visible { outline: 2px solid var(--awm-accent); }
 .awm-count { font-weight: 700; font-size: .8rem; margin-left: .35rem; font-variant-numeric: tabular-nums; }
 .awm-count-added { color: var(--awm-good); } .awm-count-removed { color: var(--awm-bad); }
 .awm-count-changed { color: var(--awm-doubtful); }
-.awm-live { overflow: auto; max-height: 24rem; background: var(--awm-paper); }
+.awm-live { overflow: auto; max-height: 24rem; background: var(--awm-paper); position: relative; }
 .awm-live table {
   border: 0; border-collapse: collapse; font-size: .8rem; color: var(--awm-ink); width: max-content; min-width: 100%;
   margin: 0;
@@ -51,10 +56,13 @@ CSS = """
   font-weight: 600;
 }
 .awm-live tbody th { font-weight: 700; width: 1.25rem; text-align: center; }
+.awm-live tbody tr { background: var(--awm-paper); }
+.awm-live tr > :first-child { position: sticky; left: 0; min-width: 1.6rem; background: inherit; }
+.awm-live thead tr > :first-child { background: var(--awm-raised); z-index: 1; }
 .awm-live td { max-width: 18rem; min-width: 2.5rem; overflow-wrap: break-word; font-variant-numeric: tabular-nums; }
 .awm-live .awm-null { color: var(--awm-soft); font-style: italic; }
-.awm-row-added { background: var(--awm-good-soft); } .awm-row-added th { color: var(--awm-good); }
-.awm-row-removed { background: var(--awm-bad-soft); } .awm-row-removed th { color: var(--awm-bad); }
+.awm-live tbody tr.awm-row-added { background: var(--awm-good-soft); } .awm-row-added th { color: var(--awm-good); }
+.awm-live tbody tr.awm-row-removed { background: var(--awm-bad-soft); } .awm-row-removed th { color: var(--awm-bad); }
 .awm-row-removed td { text-decoration: line-through; }
 .awm-row-changed th { color: var(--awm-doubtful); }
 .awm-row-changed td.awm-changed { background: var(--awm-doubtful-soft); }
@@ -75,19 +83,17 @@ CSS = """
 Row = Mapping[str, Any]
 
 
-def tables_html(dump: Mapping[str, Any], changes: StateDiff, *, only_changed: bool = False) -> Markup:
-    """All tables, those with changes first and open.
+def tables_html(dump: Mapping[str, Any], changes: StateDiff) -> Markup:
+    """All tables, those with changes first and open; what did not change is of the class `awm-still`.
 
     Args:
         dump: As `awm_hub.runtime.jobs.dump` gives it.
         changes: The rows to highlight.
-        only_changed: Whether tables and rows without a change are left out.
     """
     gone = {name: {"columns": [], "rows": [], "total": 0} for name in changes if name not in dump}
     known = {**dump, **gone}
     names = sorted(known, key=lambda name: (name not in changes, name))
-    shown = [name for name in names if name in changes or not only_changed]
-    parts = [_table(name, known[name], changes[name], only_changed) for name in shown]
+    parts = [_table(name, known[name], changes[name]) for name in names]
     told = element("p", *_told(changes), class_="awm-tables-told", role="status")
     return element("div", told, *parts, class_="awm-tables")
 
@@ -120,11 +126,21 @@ def _counts(diffs: Sequence[TableDiff]) -> Markup:
     )
 
 
-def _table(name: str, found: Mapping[str, Any], diff: TableDiff, only_changed: bool) -> Markup:
+@lru_cache(maxsize=1024)
+def _still(name: str, found: str) -> Markup:
+    """A table that nothing changed in, from its JSON; most tables are the same after most calls."""
+    return _drawn(name, json.loads(found), TableDiff())
+
+
+def _table(name: str, found: Mapping[str, Any], diff: TableDiff) -> Markup:
+    return _still(name, to_json(found)) if diff == TableDiff() else _drawn(name, found, diff)
+
+
+def _drawn(name: str, found: Mapping[str, Any], diff: TableDiff) -> Markup:
     columns = [str(column) for column in found["columns"]] or _columns_of(diff)
     rows = [dict(zip(columns, row, strict=False)) for row in found["rows"]]
     marked, others = _sorted(rows, columns, diff)
-    most = 0 if only_changed else _OTHER_ROWS if marked else _FOLDED_ROWS
+    most = _OTHER_ROWS if marked else _FOLDED_ROWS
     plain = (_whole(row, columns, "") for row in others[:most])
     head = element("tr", element("td", title="change"), *(_heading(column) for column in columns))
     body = element("tbody", *marked[:_MARKED_ROWS], *plain)
@@ -139,7 +155,8 @@ def _table(name: str, found: Mapping[str, Any], diff: TableDiff, only_changed: b
     total = int(found["total"])
     summary = [element("b", line(name, _NAME_WIDTH)), element("small", counted(total, "row")), _counts([diff])]
     notes = _notes(len(marked), len(rows), len(others), total, most)
-    return element("details", element("summary", *summary), region, *notes, open=bool(marked))
+    kind = None if marked else "awm-still"
+    return element("details", element("summary", *summary), region, *notes, open=bool(marked), class_=kind)
 
 
 def _columns_of(diff: TableDiff) -> list[str]:
@@ -155,8 +172,8 @@ def _notes(marked: int, known: int, others: int, total: int, most: int) -> Itera
     if marked > _MARKED_ROWS:
         yield element("p", f"… {counted(marked - _MARKED_ROWS, 'more changed row')}.", class_="awm-cut")
     left = max(0, others - most) + max(0, total - known)
-    if left and most:
-        yield element("p", f"… {counted(left, 'more row')} without a change.", class_="awm-cut")
+    if left:
+        yield element("p", f"… {counted(left, 'more row')} without a change.", class_="awm-cut awm-still")
 
 
 def _sorted(rows: Sequence[Row], columns: Sequence[str], diff: TableDiff) -> tuple[list[Markup], list[Row]]:
@@ -187,7 +204,7 @@ def _key(row: Row, names: Sequence[str]) -> str:
 def _whole(row: Row, columns: Sequence[str], kind: str) -> Markup:
     cells = (_cell(row.get(column)) for column in columns)
     if not kind:
-        return element("tr", element("td"), *cells)
+        return element("tr", element("td"), *cells, class_="awm-still")
     return element("tr", _mark(kind), *cells, class_=f"awm-row-{kind}")
 
 

@@ -1,15 +1,17 @@
 """A playground in a process of its own, and a real browser that looks at it."""
 
 import contextlib
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,40 +28,69 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-_PROGRAM = "import sys, uvicorn; from awm_hub.playground.app import create_app; uvicorn.run(create_app(), host='127.0.0.1', port=int(sys.argv[1]), log_level='warning')"  # noqa: E501
+_PROGRAM = """
+import json, sys, uvicorn
+from awm_hub.playground.app import create_app
+uvicorn.run(create_app(), host="127.0.0.1", port=int(sys.argv[1]), **json.loads(sys.argv[2]))
+"""
 
 
 @contextlib.contextmanager
-def running_playground(variables: Mapping[str, str] | None = None, *, within_s: float = 90) -> Iterator[str]:
-    """Its address; the process ends with the block."""
+def running_playground(
+    variables: Mapping[str, str] | None = None,
+    *,
+    within_s: float = 90,
+    port: int | None = None,
+    log: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Iterator[str]:
+    """Its address; the process ends with the block.
+
+    Args:
+        variables: Environment variables besides this process's, of which those of the Hub's client are left out.
+        within_s: How long it may take to answer.
+        port: To listen at; a free one by default.
+        log: File for what it prints.
+        options: Of `uvicorn.run`.
+    """
+    port = port or free_port()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "GRADIO_"))}
+    settings = json.dumps({"log_level": "warning", **(options or {})})
+    with contextlib.ExitStack() as closing:
+        if log is None:
+            log = Path(closing.enter_context(tempfile.TemporaryDirectory()), "log")
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, str(port), settings],
+            env={**clean, "HF_HUB_OFFLINE": "1", **(variables or {})},
+            stdout=closing.enter_context(log.open("wb")),
+            stderr=subprocess.STDOUT,
+        )
+        closing.callback(_end, process)
+        _wait(process, port, log, within_s)
+        yield f"{'https' if 'ssl_keyfile' in settings else 'http'}://127.0.0.1:{port}"
+
+
+def free_port() -> int:
+    """A port that nothing listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "GRADIO_"))}
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, str(port)],
-        env={**clean, "HF_HUB_OFFLINE": "1", **(variables or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait(process, address, within_s)
-        yield address
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=15)
-        process.kill()
+        return int(probe.getsockname()[1])
 
 
-def _wait(process: subprocess.Popen[str], address: str, within_s: float) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=15)
+    process.kill()
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path, within_s: float) -> None:
+    """Wait until something listens: the application is made before the port is opened."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise AssertionError(process.stdout.read() if process.stdout else "it ended")
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/health", timeout=2):
+            raise AssertionError(log.read_text() or "it ended")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
             return
         time.sleep(0.1)
     raise AssertionError("the playground did not start")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from playground.served import running_browser, running_playground
+from playground.served import running_playground
+from playground.visitor import ENVIRONMENT, Visitor, browser, other, visitor
 
 import awm_hub
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
-ENVIRONMENT = "public_library_1"
-WAIT_MS = 20_000
+__all__ = ["browser", "other", "visitor"]
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_branches", "arguments": {}}}
 HEADERS = {"accept": "application/json, text/event-stream"}
 
@@ -26,80 +26,6 @@ def address() -> Iterator[str]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with running_browser() as found:
-        yield found
-
-
-class Visitor:
-    """One browser context, with everything that went wrong in it."""
-
-    def __init__(self, browser: "Browser", address: str) -> None:
-        self.address, self.complaints = address, list[str]()
-        self.context = browser.new_context(viewport={"width": 1280, "height": 900})
-        self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(WAIT_MS)
-        self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(f"pageerror {error}"))
-        self.page.on("request", self._see)
-
-    def go(self, query: str = "") -> "Page":
-        self.page.goto(f"{self.address}/{query}")
-        self.page.wait_for_selector("#awm-tabs")
-        return self.page
-
-    def start(self, task: str | None) -> None:
-        """Open the environment's play view and begin."""
-        self.go(f"?env={ENVIRONMENT}&view=play" + (f"&task={task}" if task else ""))
-        self.page.click("#awm-start")
-        self.page.wait_for_selector("#awm-board")
-        self.page.wait_for_selector("#awm-history >> text=No calls yet", state="attached")
-
-    def make_hinted_call(self) -> bool:
-        """Make the next call of the reference solution; False where there is none left."""
-        before = self.calls()
-        self.page.click("#awm-hint")
-        told = self.page.locator("text=Every call of the reference solution is made")
-        filled = self.page.locator("#awm-form .awm-call")
-        self.page.wait_for_timeout(900)
-        if told.count():
-            return False
-        filled.click()
-        self.page.wait_for_function("n => document.querySelectorAll('#awm-history li').length > n", arg=before)
-        return True
-
-    def calls(self) -> int:
-        return self.page.locator("#awm-history li").count()
-
-    def close(self) -> None:
-        self.context.close()
-
-    def _hear(self, message: Any) -> None:
-        if message.type == "error":
-            self.complaints.append(f"console {message.text}")
-
-    def _see(self, request: Any) -> None:
-        if not request.url.startswith((self.address, "data:", "blob:")):
-            self.complaints.append(f"external {request.url}")
-
-
-@pytest.fixture
-def visitor(browser: "Browser", address: str) -> Iterator[Visitor]:
-    found = Visitor(browser, address)
-    yield found
-    found.close()
-    assert found.complaints == []
-
-
-@pytest.fixture
-def other(browser: "Browser", address: str) -> Iterator[Visitor]:
-    found = Visitor(browser, address)
-    yield found
-    found.close()
-    assert found.complaints == []
-
-
 def change_task() -> Any:
     """One that only changes rows, so that no answer has to be worded."""
     return next(t for t in awm_hub.load()[ENVIRONMENT].tasks if t.kind == "change")
@@ -108,16 +34,16 @@ def change_task() -> Any:
 def test_a_newcomer_finds_a_task_completes_it_and_shares_it(visitor: Visitor, other: Visitor) -> None:
     page = visitor.go()
     page.get_by_placeholder(re.compile("search", re.I)).first.fill("library")
-    page.locator(".awm-pick", has_text="Public Library Network").first.click()
+    page.locator(".awm-pick:first-child", has_text="Public Library Network").click()
     page.click("#awm-go-play")
     page.wait_for_selector("#awm-start")
-    assert f"env={ENVIRONMENT}" in page.url
+    page.wait_for_function("query => location.search === query", arg=f"?env={ENVIRONMENT}")
     visitor.start(change_task().slug)
     while visitor.make_hinted_call():
         pass
     page.fill("#awm-answer textarea", "Done.")
     page.click("#awm-submit")
-    page.wait_for_selector(".awm-outcome >> text=COMPLETED")
+    page.wait_for_selector(".awm-outcome.awm-good >> text=COMPLETED")
     made = visitor.calls()
     page.get_by_text("Share or keep").click()
     page.click("#awm-share")
@@ -125,7 +51,7 @@ def test_a_newcomer_finds_a_task_completes_it_and_shares_it(visitor: Visitor, ot
     link = page.input_value("#awm-link textarea")
 
     other.page.goto(link)
-    other.page.wait_for_selector(".awm-outcome >> text=COMPLETED")
+    other.page.wait_for_selector(".awm-outcome.awm-good >> text=COMPLETED")
     assert other.calls() == made == len(change_task().solution)
 
 
@@ -165,3 +91,28 @@ def test_what_an_mcp_client_calls_is_seen_by_the_visitor(visitor: Visitor) -> No
     assert httpx.post(url, json=CALL, headers={**HEADERS, "host": "evil.example"}).status_code == 421
     foreign = url.replace("/i/", f"/{ENVIRONMENT}/").replace(url.rsplit("/i/")[1], "mcp")
     assert httpx.post(foreign, json=CALL, headers=HEADERS).status_code in (404, 405)
+
+
+@pytest.mark.slow
+def test_on_a_phone_a_changed_cell_is_in_sight_and_rows_without_a_change_can_be_left_out(
+    browser: "Browser", address: str
+) -> None:
+    guest = Visitor(browser, address, viewport={"width": 390, "height": 844})
+    guest.start("renew_mateos_loans")
+    cell = guest.page.locator("#awm-tables td.awm-changed").first
+    while not cell.count():
+        assert guest.make_hinted_call()
+    guest.page.wait_for_function(
+        """() => {
+          const cell = document.querySelector('#awm-tables td.awm-changed').getBoundingClientRect();
+          const region = document.querySelector('#awm-tables .awm-live').getBoundingClientRect();
+          return cell.left >= region.left && cell.right <= region.right + 1;
+        }"""
+    )
+    still = guest.page.locator("#awm-tables .awm-still >> visible=true")
+    assert still.count() > 20
+    guest.page.locator("#awm-only input").check()
+    assert still.count() == 0
+    assert cell.is_visible()
+    guest.close()
+    assert guest.complaints == []

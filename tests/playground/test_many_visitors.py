@@ -17,8 +17,8 @@ import awm_hub
 from awm_hub.policy.guessing import arguments_for
 
 pytestmark = pytest.mark.slow
-VISITORS, CALLS, THINKING_S = 64, 12, 5.0
-"""A person reads a result for some seconds before the next call."""
+VISITORS, CALLS, ARRIVING_S, THINKING_S = 64, 12, 20.0, 5.0
+"""They come within some seconds of each other, and read a result before they make the next call."""
 ENVIRONMENTS = awm_hub.load()
 
 
@@ -33,6 +33,7 @@ class HttpVisitor:
 
     async def play(self) -> None:
         """Open the page, start, call tools at random, look at the tables after each, and leave."""
+        await asyncio.sleep(self._draw.uniform(0, ARRIVING_S))
         await self._press("load", None, query=f"?env={self.environment.id}&view=play")
         shown = await self._press("click", "awm-start", data=[None, "Roam free", "the last call"])
         url = next(text for text in _texts(shown) if "/i/" in text).split("/i/")[1].split("/mcp")[0]
@@ -77,7 +78,8 @@ class HttpVisitor:
         ids = [c["id"] for c in self._config["components"] if element and c["props"].get("elem_id") == element]
         for dependency in self._config["dependencies"]:
             for target, name in dependency["targets"]:
-                if name == event and (element is None or target in ids):
+                is_it = target in ids if element else len(dependency["targets"]) == 1
+                if name == event and is_it:
                     return int(dependency["id"])
         raise AssertionError(f"no {event} of {element}")
 
@@ -106,7 +108,7 @@ def _memory_mb(pid: int) -> float:
 
 async def test_sixty_four_visitors_play_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     with running_playground({"AWM_HUB_CAPACITY": "80"}) as address:
-        limits = httpx.Limits(max_connections=200)
+        limits = httpx.Limits(max_connections=200, keepalive_expiry=2)  # uvicorn closes after five seconds
         async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
             pid = _pid_of(address)
             empty_mb = _memory_mb(pid)
@@ -115,7 +117,7 @@ async def test_sixty_four_visitors_play_at_once(capsys: pytest.CaptureFixture[st
             async with asyncio.TaskGroup() as group:
                 for visitor in visitors:
                     group.create_task(visitor.play())
-                await asyncio.sleep(CALLS * THINKING_S / 2)
+                await asyncio.sleep(ARRIVING_S + CALLS * THINKING_S / 2)
                 busy_mb = _memory_mb(pid)
                 assert (await client.get("/health")).json()["instances"] == VISITORS
     seconds = sorted(s for v in visitors for s in v.seconds)

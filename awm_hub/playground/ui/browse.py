@@ -67,6 +67,7 @@ a.awm-pick:hover, a.awm-pick:focus-visible { border-color: var(--awm-accent); tr
 .awm-fold > summary::before { content: "▸"; color: var(--awm-soft); }
 .awm-fold[open] > summary::before { content: "▾"; }
 .awm-fold > summary:focus-visible { outline: 2px solid var(--awm-accent); border-radius: .5rem; }
+.awm-fold[open] > summary .awm-brief { display: none; }
 .awm-fold > summary code { font-weight: 650; background: none; } .awm-fold .awm-brief { color: var(--awm-soft);
   flex: 1 1 16rem; min-width: 0; }
 .awm-inside { padding: 0 .9rem .75rem; } .awm-inside > * { margin: .4rem 0; }
@@ -86,6 +87,9 @@ a.awm-pick:hover, a.awm-pick:focus-visible { border-color: var(--awm-accent); tr
 .awm-heading { font-size: 1.05rem; margin: 1rem 0 .4rem; }
 .awm-pager { align-items: center; justify-content: center; }
 .awm-pager p { text-align: center; margin: 0; color: var(--awm-soft); }
+.awm-pager:not(:has(button)) { display: none; }
+.awm-plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(19rem, 100%), 1fr)); }
+.awm-plot svg { max-width: none; }
 """
 )
 
@@ -212,7 +216,11 @@ def _opening() -> tuple[gr.Textbox, gr.Button, gr.File]:
             )
             button = gr.Button("Open", variant="primary", elem_id="awm-open-dataset")
         upload = gr.File(
-            label="… or a Parquet file of environments", file_types=[".parquet"], type="filepath", height=150
+            label="… or a Parquet file of environments",
+            file_types=[".parquet"],
+            type="filepath",
+            height=150,
+            elem_classes="awm-upload",
         )
     return name, button, upload
 

@@ -50,6 +50,10 @@ element.addEventListener('click', (event) => {
 CSS = f"""
 {diagram.CSS}
 .awm-task-card {{ margin: 0 0 .6rem; }}
+.awm-plain-code {{ border: 1px solid var(--awm-line) !important; border-radius: .5rem !important;
+  background: var(--awm-raised) !important; }}
+.awm-plain-code .cm-gutters {{ display: none !important; }}
+.awm-plain-code .cm-editor {{ background: none !important; padding: 0 .4rem .4rem; }}
 .awm-task-card details > summary {{ cursor: pointer; color: var(--awm-soft); }}
 """
 
@@ -110,7 +114,7 @@ def _tabs(head: gr.HTML, body: gr.Column) -> _Parts:
             interactive=False, wrap=False, max_height=520, show_search="filter", label="Rows at the start",
             elem_id="awm-grid", buttons=["copy", "fullscreen"], datatype="str",
         )  # fmt: skip
-        ddl = gr.Code(label="Definition", language="sql", interactive=False)
+        ddl = _plain_code(label="Definition", language="sql")
     with gr.Tab("Tools", id="tools"):
         tools = gr.HTML(js_on_load="", elem_id="awm-tools")
     with gr.Tab("Tasks", id="tasks"):
@@ -120,13 +124,18 @@ def _tabs(head: gr.HTML, body: gr.Column) -> _Parts:
         code = gr.Code(language="python", interactive=False, show_label=False, max_lines=45, elem_id="awm-code")
     with gr.Tab("Use", id="use"):
         ways = tuple(
-            gr.Code(language=language, interactive=False, elem_id=f"awm-way-{position}")  # type: ignore[arg-type]
+            _plain_code(language=language, elem_id=f"awm-way-{position}")
             for position, language in enumerate(_LANGUAGES)
         )
     return _Parts(
         head=head, body=body, overview=overview, tables=tables, facts=facts, table=table, grid=grid, ddl=ddl,
         tools=tools, tasks=tasks, module=module, code=code, ways=ways,
     )  # fmt: skip
+
+
+def _plain_code(**settings: Any) -> gr.Code:
+    """A short text of code, without line numbers."""
+    return gr.Code(interactive=False, show_line_numbers=False, elem_classes="awm-plain-code", **settings)
 
 
 class _Events:

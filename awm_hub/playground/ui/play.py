@@ -17,8 +17,6 @@ from awm_hub.playground.ui.form import ToolForm, packed, tool_form
 from awm_hub.playground.ui.hall import QUIET, Hall, Shared
 from awm_hub.playground.ui.links import Place
 from awm_hub.playground.visits import Visit
-from awm_hub.viewing.page import html_fragment
-from awm_hub.viewing.rollout import verdict_section
 
 SLOT = "play"
 _ROAM = "Roam free"
@@ -30,6 +28,16 @@ element.addEventListener('click', (event) => {
   if (button) trigger('select', { index: Number(button.dataset.to), value: button.dataset.to });
 });
 """
+_REVEAL_JS = """
+const reveal = () => element.querySelectorAll('.awm-live').forEach((region) => {
+  const cell = region.querySelector('td.awm-changed');
+  if (!cell) return;
+  const hidden = cell.offsetLeft + cell.offsetWidth - region.clientWidth;
+  if (hidden > 0) region.scrollLeft = hidden + 8;
+});
+watch('value', () => requestAnimationFrame(() => requestAnimationFrame(reveal)));
+"""
+"""A changed cell far to the right is scrolled to."""
 _TO_LINK_JS = "(text) => text ? window.location.origin + window.location.pathname + '?play=' + text : ''"
 _DOWNLOAD_JS = """(text) => {
   if (!text) return [];
@@ -47,7 +55,8 @@ CSS = """
 .awm-undo { border: 1px solid var(--awm-line); border-radius: .3rem; padding: 0 .5rem; background: none;
   color: var(--awm-accent); cursor: pointer; font-size: .8rem; min-height: 1.75rem; }
 .awm-instruction { font-size: 1.05rem; white-space: pre-wrap; overflow-wrap: anywhere; }
-.awm-outcome h2 { margin-top: 0; }
+#awm-start { align-self: flex-end; }
+#awm-board:has(#awm-only input:checked) .awm-still { display: none; }
 """
 CSS += changes.CSS + FORM_CSS
 
@@ -87,7 +96,7 @@ class _Parts:
 
 def build(hall: Hall, shared: Shared) -> None:
     """The view, in its tab."""
-    with gr.Row(equal_height=True):
+    with gr.Row():
         tasks = gr.Dropdown(
             label="Task",
             choices=[_ROAM],
@@ -112,19 +121,20 @@ def build(hall: Hall, shared: Shared) -> None:
         with gr.Column(scale=3, min_width=320):
             with gr.Accordion("Calls so far", open=True):
                 moves = gr.HTML(js_on_load=_PICK_JS, elem_id="awm-history")
-            since = gr.Radio(
-                ["the last call", "the beginning"],
-                value="the last call",
-                label="Rows changed since",
-                elem_id="awm-since",
-            )
-            tables = gr.HTML(js_on_load="", elem_id="awm-tables")
             with gr.Accordion("Share or keep", open=False):
                 share = gr.Button("Make a link", size="sm", elem_id="awm-share")
                 link = gr.Textbox(label="Link", buttons=["copy"], interactive=False, elem_id="awm-link")
                 export = gr.Button("Download the trajectory", size="sm", elem_id="awm-export")
             with gr.Accordion("Connect an MCP client", open=False) as connect:
                 mcp = gr.HTML(js_on_load="")
+            since = gr.Radio(
+                ["the last call", "the beginning"],
+                value="the last call",
+                label="Rows changed since",
+                elem_id="awm-since",
+            )
+            gr.Checkbox(label="Changed rows only", elem_id="awm-only", container=False)
+            tables = gr.HTML(js_on_load=_REVEAL_JS, elem_id="awm-tables")
     packed, exported = (gr.Textbox(visible="hidden", show_label=False, elem_classes="awm-unshown") for _ in range(2))
     seen, timer = gr.State(-1), gr.Timer(_POLL_S, active=False)
     parts = _Parts(
@@ -145,7 +155,7 @@ def build(hall: Hall, shared: Shared) -> None:
         events.arrive, [shared.place, shared.link], [tasks, *parts.shown, form.tools, shared.link], **QUIET
     )
     tasks.input(_with_task, [shared.place, tasks], shared.place, **QUIET)
-    start.click(events.start, [shared.place, tasks, since], [*parts.shown, form.tools], **QUIET)
+    start.click(events.start, [shared.place, tasks, since], [*parts.shown, form.tools, answer], **QUIET)
     form.on_call(events.call, [since], parts.shown, **QUIET)
     hint.click(events.hint, None, form.wanted, **QUIET)
     submit.click(events.submit, [answer, since], parts.shown, **QUIET)
@@ -205,10 +215,10 @@ class _Events:
             environment = await self._hall.environment(place, request)
             slug = None if task == _ROAM else task
             visit = await self._hall.visits.open(_visitor(request), SLOT, environment, task=slug)
-            return [*await self._shown(visit, since, request), packed(environment.tools)]
+            return [*await self._shown(visit, since, request), packed(environment.tools), ""]
         except AwmHubError as error:
             warn(error)
-            return self._unchanged(1)
+            return self._unchanged(2)
 
     async def call(self, tool: str, arguments: dict[str, Any], since: str, request: gr.Request) -> list[Any]:
         """Call a tool with what the form holds."""
@@ -299,19 +309,13 @@ class _Events:
     async def _shown(self, visit: Visit, since: str, request: gr.Request) -> list[Any]:
         moves = visit.moves
         dump, diff = await visit.picture(since_beginning=since == "the beginning", max_rows=_MAX_ROWS)
-        tables = changes.tables_html(dump, diff)
-        verdict = board.verdict_head(visit)
-        if visit.verdict is not None:
-            verdict += (
-                f"<details><summary>Why this verdict</summary>{html_fragment(verdict_section(visit.verdict))}</details>"
-            )
         return [
             board.task_card(visit.environment, visit.task, is_live=True),
             gr.Button("Start over", variant="secondary", visible=True),
             gr.Row(visible=True),
             changes.result_html(moves[-1].step) if moves else "",
-            verdict,
-            tables,
+            board.verdict_card(visit),
+            changes.tables_html(dump, diff),
             board.moves_list(moves, is_ended=visit.is_ended),
             board.mcp_card(visit, origin_of(self._hall, request)),
             visit.version,

@@ -44,6 +44,7 @@ def build(hall: Hall, *, has_sign_in: bool) -> gr.Blocks:
         query.change(None, query, None, js=_TO_ADDRESS_BAR)
         blocks.unload(_leaving(hall))
     built: gr.Blocks = blocks
+    built.space_id = None  # the header that gradio has for a Space loads fonts and facts from elsewhere
     return built
 
 
@@ -51,7 +52,7 @@ VIEWS = (
     ("browse", "Browse", browse),
     ("environment", "Environment", environment),
     ("play", "Play", play),
-    ("watch", "Watch an agent", watch),
+    ("watch", "Watch", watch),
     ("viewer", "Viewer", viewer),
 )
 
@@ -63,7 +64,7 @@ def css() -> str:
 
 
 def theme() -> gr.themes.Base:
-    """System fonts, so that nothing is loaded from elsewhere."""
+    """System fonts, so that nothing is loaded from elsewhere, and the colours of the style sheet."""
     found = gr.themes.Soft(
         primary_hue="teal",
         secondary_hue="teal",
@@ -72,24 +73,85 @@ def theme() -> gr.themes.Base:
         font=["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"],
         font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"],
     )
-    return found.set(
-        block_title_background_fill="transparent",
-        block_title_background_fill_dark="transparent",
-        block_title_text_color="var(--awm-ink)",
-        block_title_text_color_dark="var(--awm-ink)",
-        block_title_padding="0",
-        block_label_background_fill="transparent",
-        block_label_background_fill_dark="transparent",
-        block_label_text_color="var(--awm-soft)",
-        block_label_text_color_dark="var(--awm-soft)",
-        block_shadow="none",
-        button_primary_background_fill="#0b6e69",
-        button_primary_background_fill_hover="#095853",
-        button_primary_background_fill_dark="#0f8078",
-        button_primary_background_fill_hover_dark="#0b6e69",
-        button_primary_text_color="#ffffff",
-        button_primary_text_color_dark="#ffffff",
-    )
+    look = {f"{name}{scheme}": value for name, value in _LOOK.items() for scheme in ("", "_dark")}
+    # gradio resolves what has no dark variant in the light scheme alone
+    return found.set(block_padding="0", color_accent="var(--awm-accent)", input_radius=".35rem", **look)
+
+
+_INK, _SOFT, _LINE, _ACCENT = (f"var(--awm-{name})" for name in ("ink", "soft", "line", "accent"))
+_PAPER, _RAISED, _BAD = (f"var(--awm-{name})" for name in ("paper", "raised", "bad"))
+_LOOK: dict[str, Any] = {
+    "background_fill_primary": _PAPER,
+    "background_fill_secondary": _RAISED,
+    "block_background_fill": "transparent",
+    "block_border_width": "0",
+    "block_info_text_color": _SOFT,
+    "block_label_background_fill": "transparent",
+    "block_label_border_width": "0",
+    "block_label_text_color": _SOFT,
+    "block_shadow": "none",
+    "block_title_background_fill": "transparent",
+    "block_title_text_color": _INK,
+    "body_background_fill": _PAPER,
+    "body_text_color": _INK,
+    "body_text_color_subdued": _SOFT,
+    "border_color_accent": _ACCENT,
+    "border_color_primary": _LINE,
+    "button_border_width": "1px",
+    "button_cancel_background_fill": _PAPER,
+    "button_cancel_background_fill_hover": _RAISED,
+    "button_cancel_border_color": _BAD,
+    "button_cancel_border_color_hover": _BAD,
+    "button_cancel_shadow": "none",
+    "button_cancel_shadow_hover": "none",
+    "button_cancel_text_color": _BAD,
+    "button_cancel_text_color_hover": _BAD,
+    "button_primary_background_fill": _ACCENT,
+    "button_primary_background_fill_hover": _ACCENT,
+    "button_primary_border_color": _ACCENT,
+    "button_primary_shadow": "none",
+    "button_primary_shadow_hover": "none",
+    "button_primary_text_color": _PAPER,
+    "button_secondary_background_fill": _PAPER,
+    "button_secondary_background_fill_hover": _RAISED,
+    "button_secondary_border_color": _LINE,
+    "button_secondary_border_color_hover": _ACCENT,
+    "button_secondary_shadow": "none",
+    "button_secondary_shadow_hover": "none",
+    "button_secondary_text_color": _INK,
+    "checkbox_background_color": _PAPER,
+    "checkbox_background_color_selected": _ACCENT,
+    "checkbox_border_color": _SOFT,
+    "checkbox_border_color_selected": _ACCENT,
+    "checkbox_border_width": "1px",
+    "checkbox_label_background_fill": _PAPER,
+    "checkbox_label_background_fill_hover": _RAISED,
+    "checkbox_label_background_fill_selected": _RAISED,
+    "checkbox_label_border_color": _LINE,
+    "checkbox_label_border_color_selected": _ACCENT,
+    "checkbox_label_border_width": "1px",
+    "checkbox_label_shadow": "none",
+    "checkbox_label_shadow_hover": "none",
+    "checkbox_label_text_color": _INK,
+    "checkbox_label_text_color_selected": _INK,
+    "code_background_fill": _RAISED,
+    "input_background_fill": _PAPER,
+    "input_background_fill_focus": _PAPER,
+    "input_background_fill_hover": _PAPER,
+    "input_border_color": _LINE,
+    "input_border_color_focus": _ACCENT,
+    "input_border_color_hover": _SOFT,
+    "input_border_width": "1px",
+    "input_placeholder_color": _SOFT,
+    "input_shadow": "none",
+    "input_shadow_focus": "none",
+    "link_text_color": _ACCENT,
+    "panel_background_fill": _PAPER,
+    "table_border_color": _LINE,
+    "table_even_background_fill": _PAPER,
+    "table_odd_background_fill": _RAISED,
+}
+"""What gradio draws, in the colours of the style sheet; variables in a variable follow the scheme where it is set."""
 
 
 async def _arrive(request: gr.Request) -> tuple[Place, str | None, Any]:

@@ -77,10 +77,14 @@ CSS = """
 def build(hall: Hall, shared: Shared) -> None:
     """The view, in its tab."""
     gr.HTML(_welcome(), js_on_load="")
-    with gr.Row(equal_height=True):
+    with gr.Row():
         with gr.Column(min_width=280):
             upload = gr.File(
-                label="A file: JSON, JSONL or Parquet", file_types=_FILE_TYPES, height=150, elem_id="awm-viewer-file"
+                label="A file: JSON, JSONL or Parquet",
+                file_types=_FILE_TYPES,
+                height=150,
+                elem_id="awm-viewer-file",
+                elem_classes="awm-upload",
             )
         with gr.Column(min_width=280):
             repo = gr.Textbox(label="Or a dataset on the Hub", placeholder="owner/name", max_length=250)

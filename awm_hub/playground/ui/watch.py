@@ -229,7 +229,8 @@ class _Events:
             try:
                 environment = await self._hall.environment(place, request)
                 chosen = _task(environment, task)
-                policy = await _policy(choice, key, token_of(request), environment, closing)
+                token = token_of(request) if choice.kind == _HUB else None
+                policy = await _policy(choice, key, token, environment, closing)
                 seed = SLOTS.index(slot) if choice.kind == _RANDOM else 0
                 visit = await self._hall.visits.open(visitor, slot, environment, task=chosen.slug, seed=seed)
             except AwmHubError as error:
