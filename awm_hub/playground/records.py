@@ -181,11 +181,14 @@ def _parquet(path: Path, name: str) -> Iterator[tuple[str, str]]:
         RecordError: it is none.
     """
     columns = ("id", "trajectory")
-    file = ParquetFile(path, name)
-    file.check_columns(schema.TRAJECTORIES, columns)
-    for group in file.groups:
-        for row in file.rows(group, columns):
-            yield str(row["id"]), row["trajectory"] if isinstance(row["trajectory"], str) else ""
+    try:
+        file = ParquetFile(path, name)
+        file.check_columns(schema.TRAJECTORIES, columns)
+        for group in file.groups:
+            for row in file.rows(group, columns):
+                yield str(row["id"]), row["trajectory"] if isinstance(row["trajectory"], str) else ""
+    except RecordError as error:  # whose next step is one for whoever packed it
+        raise RecordError(error.message, next_step=_FORMS) from error
 
 
 def _records(source: str, found: Read) -> Records:
