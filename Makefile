@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info)' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo playground chromium test test-full test-models test-training test-vllm check fix bench docs bundle
+.PHONY: help demo playground screenshots chromium test test-full test-models test-training test-vllm check fix bench docs bundle
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: $(RUNTIME) ## Row to live MCP server to verdict, in under a minute after i
 playground: .venv/.space ## The playground at http://127.0.0.1:7860
 	@echo "http://127.0.0.1:7860 (Ctrl-C ends it)"
 	@$(BIN)/python spaces/playground/app.py
+
+screenshots: $(DEV) chromium ## Pictures of every view of the playground, in build/screenshots
+	PYTHONPATH=tests $(BIN)/python -m playground.screenshots
 
 # Side by side on up to four cores; a file's tests stay together, since they share servers and browsers.
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
