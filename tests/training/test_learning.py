@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from training.learning import report, stages, world
 
 SFT_STEPS, GRPO_STEPS, GROUPS, ENDS = 70, 12, 3, 3

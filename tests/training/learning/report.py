@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from training.learning import pictures, stages, world
 from training.learning.pictures import Bar, Curve
+
+from training.learning import pictures, stages, world
 
 POLICIES = {"sft": "SFT", "full": "GRPO on full histories", "window": "history-aware GRPO"}
 VIEWS = {"full": "the full history", "window": "a window of 1 turn"}
@@ -91,7 +92,8 @@ def page(results: Results, folder: str) -> str:
         seeds=len(seeds),
         n=min(counts, default=0),
         ends=ENDS,
-        train=world.TRAIN,
+        imitated=world.IMITATED,
+        reinforced=world.TRAIN - world.IMITATED,
         held_out=world.HELD_OUT,
         rollouts=stages.GROUP * stages.GROUPS,
         rate=stages.RATE,

@@ -12,8 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from training.learning import world
-
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
 from awm_hub.history import Window
@@ -25,6 +23,7 @@ from awm_hub.training.rollout import WindowedRollout
 from awm_hub.training.sft import examples_of_messages, examples_of_solutions
 from awm_hub.trajectory import Trajectory, Verdict
 from training import tiny
+from training.learning import world
 
 MESSAGE_TOKENS = 96
 """The longest message of a solution has 77."""

@@ -37,6 +37,8 @@ DEPOTS = {1: "NORTH", 2: "EAST", 3: "SOUTH"}
 ARGUMENTS = {"list_technicians": ("depot_code",), "record_absence": ("technician_id", "first_day", "last_day", "kind")}
 TRAIN, HELD_OUT = 600, 256
 """Tasks to train on, and others to evaluate with."""
+IMITATED = 360
+"""Of the tasks to train on, those whose solutions are imitated; GRPO has the rest, which no policy knows by heart."""
 
 
 @functools.cache
