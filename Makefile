@@ -19,8 +19,7 @@ help: ## List the targets
 demo: $(RUNTIME) ## Row to live MCP server to verdict, in under a minute after installation
 	@$(BIN)/awm-hub demo
 
-playground: .venv/.space ## The playground at http://127.0.0.1:7860
-	@echo "http://127.0.0.1:7860 (Ctrl-C ends it)"
+playground: .venv/.space ## The playground at http://127.0.0.1:7860 (GRADIO_SERVER_PORT: another port)
 	@$(BIN)/python spaces/playground/app.py
 
 screenshots: $(DEV) chromium ## Pictures of every view of the playground, in build/screenshots

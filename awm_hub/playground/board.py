@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
+from awm_hub.playground.fragments import scenario
 from awm_hub.playground.markup import Markup, element, line
 from awm_hub.playground.visits import Move, Visit
 from awm_hub.trajectory import Outcome, Verdict
@@ -18,6 +19,7 @@ _TOLD = {
     Outcome.AGENT_ERROR: ("bad", "✗ Not completed"),
     Outcome.ENVIRONMENT_ERROR: ("bad", "✗ The environment failed"),
 }
+_ENDED = "This attempt has ended. Start over, or go back to one of its calls."
 _INVITATION = (" Press ", element("b", "Start"), ": you get a copy of your own.")
 
 
@@ -28,6 +30,9 @@ def task_card(environment: Environment, task: Task | None, *, is_live: bool) -> 
     parts = [element("h2", line(environment.title), *kind), element("p", told, class_="awm-instruction")]
     if not is_live:
         parts.append(element("p", *_INVITATION, class_="awm-soft"))
+    parts.append(
+        element("details", element("summary", "Where you are, its rules, and the date"), scenario(environment))
+    )
     return element("section", *parts, class_="awm-card awm-task")
 
 
@@ -98,4 +103,5 @@ def _why(verdict: Verdict) -> Markup:
 
 def _outcome(tone: str, title: Iterable[str], told: str, *more: Markup) -> Markup:
     kind = f"awm-card awm-outcome awm-{tone}" if tone else "awm-card awm-outcome"
-    return element("section", element("h2", *title), element("p", told), *more, class_=kind, role="status")
+    parts = [element("h2", *title), element("p", told), *more, element("p", _ENDED, class_="awm-soft")]
+    return element("section", *parts, class_=kind, role="status")

@@ -1,10 +1,12 @@
 """Pieces of the gallery and of an environment's page, as escaped HTML."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from awm_hub.environment import Environment, Provenance, Quality, Task, TaskQuality, ToolSpec
+from awm_hub.errors import AwmHubError
 from awm_hub.playground.catalogue import FLAGS, Entry, Statistics
 from awm_hub.playground.markup import Markup, counted, element, joined, line, text
 from awm_hub.safetext import clean, readable_json
@@ -324,6 +326,16 @@ def _spoilers(task: Task) -> Iterator[Markup]:
         yield facts((name, " ".join(words.split())) for name, words in told if words)
         if verifier.code:
             yield code_block(verifier.code)
+
+
+_ELSEWHERE = re.compile(r"awm-hub |POST /|reset\(\)|shows? all")
+"""Advice for somebody at a terminal or in a program."""
+
+
+def told(error: AwmHubError) -> str:
+    """An error and its next step as sentences for somebody at a page; not yet escaped."""
+    steps = [s for s in re.split(r"(?<=[.;])\s+", error.next_step or "") if not _ELSEWHERE.search(s)]
+    return " ".join(f"{s[0].upper()}{s[1:]}." for part in (error.message, *steps) if (s := part.strip(" .;:")))
 
 
 def message(words: str, tone: str = "doubtful") -> Markup:

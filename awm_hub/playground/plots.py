@@ -77,7 +77,7 @@ def _histogram(title: str, unit: str, bins: Sequence[tuple[str, int]]) -> Markup
         if count:
             rows.append(_number(f"{count:,}", middle, _FLOOR - height - 5))
         if step > 26 or position % 2 == 0:
-            shown = name if step > 40 or len(name) < 4 else name.partition("–")[0]
+            shown = name if step > 32 or len(name) < 4 else name.partition("–")[0]
             rows.append(_number(shown, middle, _FLOOR + 16, "awm-axis"))
     told = "; ".join(f"{name}: {count} {unit}" for name, count in bins)
     return _figure(f"{title} ({unit})", told, _HEIGHT, rows)

@@ -175,7 +175,11 @@ class Sources:
             raise DataError("this file is too large", next_step=step)
         with self._new_folder() as folder:
             kept = shutil.copyfile(given, folder / "environments.parquet")
-            found = environments_at(File(kept, clean_line(given.name, 100)))
+            try:
+                found = environments_at(File(kept, clean_line(given.name, 100)))
+            except RecordError as error:
+                message = error.message.replace(kept.name, clean_line(given.name, 100))
+                raise DataError(message, next_step="upload a .parquet file of environments") from error
             opened = _Opened(environments=_of(found, folder), size=size)
         name = UPLOAD + secrets.token_hex(16)
         self._uploads.put((name,), opened)

@@ -74,7 +74,7 @@ async def test_a_verdict_is_told_in_plain_words_with_all_of_it_behind_a_fold(vis
 def test_hostile_texts_of_an_environment_and_its_task_stay_texts(library: Environment) -> None:
     task = dataclasses.replace(library.tasks[0], instruction=ATTACK, kind=ATTACK)
     shown = board.task_card(dataclasses.replace(library, title=ATTACK), task, is_live=False)
-    assert set(re.findall("<([a-z0-9]+)", shown)) == {"section", "h2", "span", "p", "b"}
+    assert set(re.findall("<([a-z0-9]+)", shown)) == {"section", "h2", "h3", "span", "p", "b", "details", "summary"}
     assert shown.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 3
     assert "\u202e" not in shown
     assert "Press <b>Start</b>" in shown

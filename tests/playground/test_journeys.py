@@ -33,11 +33,12 @@ def change_task() -> Any:
 
 def test_a_newcomer_finds_a_task_completes_it_and_shares_it(visitor: Visitor, other: Visitor) -> None:
     page = visitor.go()
+    page.wait_for_selector(".awm-pick")
     page.get_by_placeholder(re.compile("search", re.I)).first.fill("library")
     page.locator(".awm-pick:first-child", has_text="Public Library Network").click()
     page.click("#awm-go-play")
     page.wait_for_selector("#awm-start")
-    page.wait_for_function("query => location.search === query", arg=f"?env={ENVIRONMENT}")
+    page.wait_for_function("query => location.search === query", arg=f"?env={ENVIRONMENT}&view=play")
     visitor.start(change_task().slug)
     while visitor.make_hinted_call():
         pass
@@ -60,7 +61,7 @@ def test_visitors_see_nothing_of_each_other_and_undo_goes_back(visitor: Visitor,
     other.start(change_task().slug)
     assert visitor.make_hinted_call()
     assert visitor.make_hinted_call()
-    other.page.click("text=the beginning")
+    other.page.click("#awm-since >> text=the beginning")
     other.page.wait_for_timeout(500)
     assert (visitor.calls(), other.calls()) == (2, 0)
     visitor.page.click('#awm-history [data-to="0"]')

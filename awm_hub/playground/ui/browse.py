@@ -239,7 +239,7 @@ class _Events:
         try:
             found = await self._catalogue(place, request)
         except AwmHubError as error:
-            told = gr.HTML(fragments.message(f"{error.message}. {error.next_step or ''}"), visible=True)
+            told = gr.HTML(fragments.message(fragments.told(error)), visible=True)
             return [place.dataset, told, gr.skip(), gr.skip(), *_found([], 0, place, is_known=False)]
         named = fragments.message(f"Dataset: {clean_line(found.source, 200)}", "soft")
         own = gr.HTML(named, visible=place.dataset is not None)
@@ -266,7 +266,7 @@ class _Events:
         try:
             await self._hall.sources.open(named, token_of(request))
         except AwmHubError as error:
-            gr.Warning(fragments.message(f"{error.message}. {error.next_step or ''}"))
+            gr.Warning(fragments.message(fragments.told(error)))
             return gr.skip()
         return Place(dataset=named)
 
@@ -277,7 +277,7 @@ class _Events:
         try:
             return Place(dataset=await asyncio.to_thread(self._hall.sources.keep_file, path))
         except AwmHubError as error:
-            gr.Warning(fragments.message(f"{error.message}. {error.next_step or ''}"))
+            gr.Warning(fragments.message(fragments.told(error)))
             return gr.skip()
 
     async def _turn(self, place: Place, filters: tuple[Any, ...], page: int, request: gr.Request) -> list[Any]:

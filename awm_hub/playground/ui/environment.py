@@ -154,7 +154,7 @@ class _Events:
         try:
             environment = await self._hall.environment(place, request)
         except AwmHubError as error:
-            return [here, *self._nothing(f"{error.message}. {error.next_step or ''}", "bad")]
+            return [here, *self._nothing(fragments.told(error), "bad")]
         return [here, *await asyncio.to_thread(_page, environment, place.dataset)]
 
     def _nothing(self, told: str, tone: str) -> list[Any]:
@@ -186,7 +186,7 @@ class _Events:
         try:
             environment = await self._hall.environment(place, request)
         except AwmHubError as error:
-            gr.Warning(fragments.message(f"{error.message}. {error.next_step or ''}"))
+            gr.Warning(fragments.message(fragments.told(error)))
             return [gr.skip() for _ in range(count)]
         return await asyncio.to_thread(made, environment)
 

@@ -9,8 +9,8 @@ import gradio as gr
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
-from awm_hub.errors import AwmHubError, UsageError
-from awm_hub.playground import board, changes
+from awm_hub.errors import AwmHubError, EpisodeError, UnknownNameError, UsageError
+from awm_hub.playground import board, changes, fragments
 from awm_hub.playground.sharing import Shared as SharedAttempt
 from awm_hub.playground.ui.form import CSS as FORM_CSS
 from awm_hub.playground.ui.form import ToolForm, packed, tool_form
@@ -41,7 +41,8 @@ watch('value', () => requestAnimationFrame(() => requestAnimationFrame(reveal)))
 _TO_LINK_JS = "(text) => text ? window.location.origin + window.location.pathname + '?play=' + text : ''"
 _DOWNLOAD_JS = """(text) => {
   if (!text) return [];
-  const name = JSON.parse(text).environment_id + '.json';
+  const made = JSON.parse(text);
+  const name = (made.task_id || made.environment_id).replaceAll('/', '-') + '.json';
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
   link.download = name;
@@ -163,6 +164,7 @@ def build(hall: Hall, shared: Shared) -> None:
     moves.select(events.undo, since, parts.shown, **QUIET)
     share.click(events.share, shared.place, packed, **QUIET).then(None, packed, link, js=_TO_LINK_JS)
     export.click(events.export, None, exported, **QUIET).then(None, exported, None, js=_DOWNLOAD_JS)
+    seen.change(lambda: "", None, link, **QUIET)  # a link holds the calls up to when it was made
     connect.expand(lambda: gr.Timer(active=True), None, timer, **QUIET)
     connect.collapse(lambda: gr.Timer(active=False), None, timer, **QUIET)
     timer.tick(events.follow, [since, seen], parts.shown, **QUIET)
@@ -174,8 +176,7 @@ def _with_task(place: Place, task: str) -> Place:
 
 def warn(error: AwmHubError) -> None:
     """Tell a visitor what is the matter, and the next step."""
-    step = f" {error.next_step}" if error.next_step else ""
-    gr.Warning(html.escape(f"{error.message}.{step}"))
+    gr.Warning(html.escape(fragments.told(error)))
 
 
 class _Events:
@@ -191,15 +192,15 @@ class _Events:
         try:
             environment = await self._hall.environment(place, request)
             choices = [(_ROAM, _ROAM), *((_titled(t), t.slug) for t in environment.tasks)]
-            chosen = environment.task(place.task) if place.task else None
+            chosen = _task(environment, place.task)
             visit = self._hall.visits.get(_visitor(request), SLOT)
             if link is not None:
                 visit = await self._repeated(SharedAttempt.read(link), environment, request)
             elif visit is not None and not _is_at(visit, environment, chosen):
                 visit = None
         except AwmHubError as error:
-            warn(error)
-            return [gr.skip() for _ in range(len(self._parts.shown) + 2)] + [None]
+            shown = _nothing(fragments.message(fragments.told(error), "bad"), can_start=False)
+            return [gr.skip(), *shown, gr.skip(), None]
         task = chosen.slug if chosen else _ROAM
         picked = gr.Dropdown(choices=choices, value=task)
         if visit is None:
@@ -238,6 +239,10 @@ class _Events:
 
     async def submit(self, answer: str, since: str, request: gr.Request) -> list[Any]:
         """End the episode."""
+        visit = self._hall.visits.get(_visitor(request), SLOT)
+        if visit is not None and visit.task is not None and visit.task.kind != "change" and not answer.strip():
+            gr.Warning("This task asks for an answer. Write it under Answer.")
+            return self._unchanged()
         return await self._doing(request, since, lambda visit: visit.submit(answer))
 
     async def undo(self, since: str, request: gr.Request, event: gr.EventData) -> list[Any]:
@@ -291,6 +296,9 @@ class _Events:
             visit = self._visit(request)
             await work(visit)
             return await self._shown(visit, since, request)
+        except EpisodeError:
+            gr.Warning("This attempt has ended. Press Start over, or go back to one of its calls.")
+            return self._unchanged()
         except AwmHubError as error:
             warn(error)
             return self._unchanged()
@@ -334,8 +342,18 @@ def _visitor(request: gr.Request) -> str:
     return request.session_hash
 
 
-def _nothing(card: str) -> list[Any]:
-    return [card, gr.Button("Start", variant="primary", visible=True), gr.Row(visible=False), "", "", "", "", "", -1]
+def _task(environment: Environment, name: str | None) -> Task | None:
+    """The task of that name; None, and a message, where there is none."""
+    try:
+        return environment.task(name) if name else None
+    except UnknownNameError as error:
+        warn(error)
+        return None
+
+
+def _nothing(card: str, *, can_start: bool = True) -> list[Any]:
+    start = gr.Button("Start", variant="primary", visible=can_start)
+    return [card, start, gr.Row(visible=False), "", "", "", "", "", -1]
 
 
 def _is_at(visit: Visit, environment: Environment, task: Task | None) -> bool:

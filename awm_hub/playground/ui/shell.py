@@ -15,9 +15,32 @@ from awm_hub.playground.ui.links import Place
 TITLE = "AWM playground"
 _HEADER = (
     '<div class="awm-header"><p class="awm-brand">Agent World Model <span>playground</span></p>'
-    '<p class="awm-tagline">Executable worlds for tool-using agents: browse one, play it, watch an agent try.</p></div>'
+    '<p class="awm-tagline">Worlds for tool-using agents. Each is a small organisation in software: a database, tools '
+    "that read and change it, and tasks whose outcome is judged. Browse them, play one, watch an agent try.</p></div>"
 )
-_TO_ADDRESS_BAR = "(query) => { window.history.replaceState(null, '', window.location.pathname + query); return []; }"
+_TO_ADDRESS_BAR = """(query) => {
+  const now = new URLSearchParams(location.search), then = new URLSearchParams(query);
+  const isSame = now.get('env') === then.get('env') && now.get('dataset') === then.get('dataset');
+  if (isSame && now.has('view')) then.set('view', now.get('view'));
+  const address = location.pathname + (then.size ? '?' + then : '');
+  history[isSame || now.has('play') ? 'replaceState' : 'pushState'](null, '', address);
+  if (!window.awmGoesBack) addEventListener('popstate', () => location.reload());
+  window.awmGoesBack = true;
+  return [];
+}"""
+"""Another environment is another entry of the browser's history."""
+_VIEW_TO_ADDRESS_BAR = """() => {
+  const tabs = document.querySelector('#awm-tabs [role=tablist]');
+  const tell = () => {
+    const now = new URLSearchParams(location.search);
+    const view = /^awm-tab-([a-z]+)/.exec(tabs.querySelector('[aria-selected=true]')?.id ?? '')?.[1];
+    if (!view || !now.has('env') || now.get('view') === view) return;
+    now.set('view', view);
+    history.replaceState(null, '', location.pathname + '?' + now);
+  };
+  if (tabs) new MutationObserver(tell).observe(tabs, { attributeFilter: ['aria-selected'], subtree: true });
+}"""
+"""The address names the view, whoever chose it."""
 
 
 def build(hall: Hall, *, has_sign_in: bool) -> gr.Blocks:
@@ -40,6 +63,7 @@ def build(hall: Hall, *, has_sign_in: bool) -> gr.Blocks:
                 with gr.Tab(told, id=name, elem_id=f"awm-tab-{name}"):
                     view.build(hall, shared)
         blocks.load(_arrive, outputs=[place, link, tabs], **QUIET)
+        blocks.load(None, None, None, js=_VIEW_TO_ADDRESS_BAR)
         place.change(lambda found: found.query, place, query, **QUIET)
         query.change(None, query, None, js=_TO_ADDRESS_BAR)
         blocks.unload(_leaving(hall))

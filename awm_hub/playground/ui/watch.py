@@ -16,6 +16,7 @@ import gradio as gr
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
 from awm_hub.errors import AwmHubError, UsageError
+from awm_hub.playground import fragments
 from awm_hub.playground.markup import element, text
 from awm_hub.playground.transcript import Transcript
 from awm_hub.playground.ui.hall import QUIET, Hall, Shared, token_of
@@ -165,8 +166,8 @@ class _Events:
         try:
             environment = await self._hall.environment(place, request)
         except AwmHubError as error:
-            _warn(error)
-            return [gr.skip()] * 4
+            told = fragments.message(fragments.told(error), "bad")
+            return [told, gr.Button(visible=True), gr.Column(visible=False), gr.skip()]
         slugs = [task.slug for task in environment.tasks]
         wanted = place.task if place.task in slugs else now if now in slugs else next(iter(slugs), None)
         picked = gr.Dropdown(choices=[(_titled(task), task.slug) for task in environment.tasks], value=wanted)
@@ -329,5 +330,4 @@ def _titled(task: Task) -> str:
 
 def _warn(error: AwmHubError) -> None:
     """Tell a visitor what is the matter, and the next step."""
-    step = f" Next: {error.next_step}." if error.next_step else ""
-    gr.Warning(text(f"{error.message}.{step}"))
+    gr.Warning(text(fragments.told(error)))
