@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from awm_hub.cli.options import Verbs, add_verb
-from awm_hub.cli.reports import Finished
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console
 
 if TYPE_CHECKING:

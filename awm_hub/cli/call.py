@@ -8,11 +8,12 @@ from awm_hub.cli.arguments import read_arguments
 from awm_hub.cli.choosing import chosen_environment, in_dataset, naming_dataset
 from awm_hub.cli.diffs import diff_lines
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
-from awm_hub.cli.reports import CallReport, Failure, Finished
+from awm_hub.cli.outcomes import Failure, Finished
 from awm_hub.cli.terminal import Console, clean, json_text
 from awm_hub.errors import UsageError
 
 if TYPE_CHECKING:
+    from awm_hub.cli.reports import CallReport
     from awm_hub.environment import Environment, ToolSpec
     from awm_hub.runtime import Instance
     from awm_hub.trajectory import ToolResult
@@ -50,6 +51,8 @@ def add(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished | Failure:
     """Call a tool."""
+    from awm_hub.cli.reports import CallReport
+
     environment = chosen_environment(arguments)
     if arguments.tool is None:
         raise UsageError("call needs the name of a tool", next_step=f"awm-hub show {environment.id} --tools")
@@ -108,7 +111,7 @@ def _failure(result: "ToolResult", next_step: str) -> Failure:
     return Failure(type=result.type, message=message, next=next_step, exit_code=_EXIT_CODES[result.type])
 
 
-def _lines(report: CallReport, result: "ToolResult", console: Console) -> Iterator[str]:
+def _lines(report: "CallReport", result: "ToolResult", console: Console) -> Iterator[str]:
     if result.is_ok:
         yield console.style("ok", "green", "bold")
         yield clean(result.value) if isinstance(result.value, str) else json_text(result.value, indent=2)

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from awm_hub.cli.reports import Failure
+from awm_hub.cli.outcomes import Failure
 from awm_hub.errors import UnknownNameError
 
 if TYPE_CHECKING:

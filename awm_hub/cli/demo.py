@@ -17,13 +17,14 @@ from awm_hub import errors
 from awm_hub.cli.choosing import in_dataset
 from awm_hub.cli.diffs import diff_lines
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
-from awm_hub.cli.reports import DemoCall, DemoReport, Finished
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean, clean_line, json_text, own_name, summary, table
 from awm_hub.errors import DataError, SandboxError
 
 if TYPE_CHECKING:
     from mcp import ClientSession
 
+    from awm_hub.cli.reports import DemoCall, DemoReport
     from awm_hub.environment import Call, Environment, Task
     from awm_hub.hub import Environments
     from awm_hub.serving import Address
@@ -97,7 +98,8 @@ class _Demo:
         self._arguments, self._console = arguments, console
         self._steps = 0
 
-    async def run(self, started: float) -> DemoReport:
+    async def run(self, started: float) -> "DemoReport":
+        from awm_hub.cli.reports import DemoReport
         from awm_hub.serving import ServerSettings, running_server
 
         self._show_row()
@@ -143,7 +145,7 @@ class _Demo:
                 self._say(f"  {line}")
         return opened
 
-    async def _work(self, url: str) -> tuple[tuple[str, ...], tuple[DemoCall, ...]]:
+    async def _work(self, url: str) -> tuple[tuple[str, ...], tuple["DemoCall", ...]]:
         """What an agent does, with a real MCP client."""
         from mcp import ClientSession
         from mcp.client.streamable_http import streamable_http_client
@@ -169,7 +171,9 @@ class _Demo:
             self._say(self._console.style(f"… and {len(found) - len(shown)} more", "dim"))
         return tuple(t["name"] for t in found)
 
-    async def _call(self, session: "ClientSession", call: "Call") -> DemoCall:
+    async def _call(self, session: "ClientSession", call: "Call") -> "DemoCall":
+        from awm_hub.cli.reports import DemoCall
+
         answered = (await session.call_tool(call.tool, call.arguments)).model_dump(by_alias=True, exclude_none=True)
         text = "".join(part.get("text", "") for part in answered["content"])
         made = DemoCall(tool=call.tool, arguments=call.arguments, is_error=bool(answered.get("isError")), result=text)
@@ -195,7 +199,7 @@ class _Demo:
         here = [f"{name} list", f"{name} show {e.id} --task {self._task.slug}", f"{name} serve --stdio {e.id}"]
         return (*(in_dataset(command, self._arguments) for command in here), f"{name} new my_environment_1")
 
-    def _show_next(self, report: DemoReport) -> None:
+    def _show_next(self, report: "DemoReport") -> None:
         self._console.say(f"\n{report.seconds:.1f} s. Next:")
         for command in report.next:
             self._say(clean_line(command))

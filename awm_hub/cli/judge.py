@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from awm_hub.cli.endpoints import KEYS
 from awm_hub.cli.judges import add_judge, chosen_judge
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
-from awm_hub.cli.reports import Finished
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
 from awm_hub.errors import JudgeError, RemoteError, UnknownNameError
 

@@ -3,15 +3,17 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
-from awm_hub.cli.reports import Finished, ListedEnvironment, ListReport
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
 from awm_hub.errors import UsageError
 
+if TYPE_CHECKING:
+    from awm_hub.cli.reports import ListedEnvironment, ListReport
+
 _CATEGORIES_SHOWN = 40
-_FIELDS = tuple(f.name for f in fields(ListedEnvironment))
 
 
 def add(verbs: Verbs) -> None:
@@ -46,6 +48,7 @@ def add(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished:
     """List environments."""
+    from awm_hub.cli.reports import ListReport
     from awm_hub.hub import load
 
     environments = load(arguments.dataset, revision=arguments.revision)
@@ -76,11 +79,13 @@ def _quality(pair: str) -> tuple[str, Any]:
     raise UsageError(f"--quality {pair}", next_step="write --quality NAME=true, NAME=false or NAME=NUMBER")
 
 
-def _listed(entry: object) -> ListedEnvironment:
-    return ListedEnvironment(**{name: getattr(entry, name) for name in _FIELDS})
+def _listed(entry: object) -> "ListedEnvironment":
+    from awm_hub.cli.reports import ListedEnvironment
+
+    return ListedEnvironment(**{f.name: getattr(entry, f.name) for f in fields(ListedEnvironment)})
 
 
-def _print(report: ListReport, console: Console) -> None:
+def _print(report: "ListReport", console: Console) -> None:
     head = ("id", "split", "tools", "tasks", "tables", "title")
     rows = [
         (e.id, e.split, str(e.tools_count), str(e.tasks_count), str(e.tables_count), e.title)
@@ -92,7 +97,7 @@ def _print(report: ListReport, console: Console) -> None:
     console.say(console.style(f"{len(rows)} of {total} in {clean_line(report.source)}", "dim"))
 
 
-def _print_known(found: Sequence[ListedEnvironment], console: Console) -> None:
+def _print_known(found: Sequence["ListedEnvironment"], console: Console) -> None:
     categories = sorted({category for e in found for category in e.categories})
     more = ", …" if len(categories) > _CATEGORIES_SHOWN else ""
     splits = sorted({e.split for e in found})

@@ -4,7 +4,7 @@ import argparse
 import shlex
 
 from awm_hub.cli.options import Verbs, add_verb
-from awm_hub.cli.reports import Finished, NewReport
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line
 
 
@@ -30,4 +30,6 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     for name in files:
         console.say(clean_line(str(folder / name)))
     console.say(f"next: awm-hub pack {clean_line(shlex.quote(str(folder)))} -o out")
+    from awm_hub.cli.reports import NewReport
+
     return Finished(data=NewReport(folder=str(folder), files=files))

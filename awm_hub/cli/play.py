@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from awm_hub.cli.arguments import read_arguments
 from awm_hub.cli.choosing import chosen_environment, naming_dataset
 from awm_hub.cli.options import Verbs, add_dataset, add_launch, add_verb
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.playing import COMMANDS, help_lines, task_lines, tool_lines, tools_lines
 from awm_hub.cli.prompting import lines
-from awm_hub.cli.reports import Finished
 from awm_hub.cli.terminal import Console, clean, clean_line, counted
 from awm_hub.errors import AwmHubError, UsageError
 

@@ -18,14 +18,13 @@ import argparse
 import os
 import shlex
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
 from awm_hub import __version__
 from awm_hub.cli.choosing import in_dataset, next_in_dataset
 from awm_hub.cli.options import Parser
-from awm_hub.cli.reports import Failure, Finished, plain
+from awm_hub.cli.outcomes import Failure, Finished, plain
 from awm_hub.cli.terminal import Console, OutputClosedError, clean
 from awm_hub.errors import AwmHubError, UsageError
 
@@ -99,6 +98,8 @@ def _run(words: list[str], console: Console) -> Finished | Failure:
         return Failure(type="Interrupted", message="interrupted", next="", exit_code=130)
     except Exception as error:  # the process boundary: whatever goes wrong is said in one line
         if "--debug" in words:
+            import traceback
+
             traceback.print_exc()
         return next_in_dataset(_failure(error), arguments)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awm_hub.cli.options import Verbs, add_verb
-from awm_hub.cli.reports import Finished
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from awm_hub.cli.choosing import naming_dataset
 from awm_hub.cli.endpoints import KEYS, add_endpoint, endpoint_of
 from awm_hub.cli.options import Parser, Verbs, add_dataset, add_trust, add_verb
-from awm_hub.cli.reports import Failure, Finished
+from awm_hub.cli.outcomes import Failure, Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
 from awm_hub.errors import RemoteError, UsageError
 

@@ -2,12 +2,11 @@
 
 import argparse
 import contextlib
-import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.options import Parser, Verbs, add_dataset, add_launch, add_verb
-from awm_hub.cli.reports import Finished, ServeReport
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line, counted
 from awm_hub.errors import UsageError
 
@@ -79,6 +78,9 @@ def _add_http(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> Finished:
     """Serve until stopped."""
+    import logging
+
+    from awm_hub.cli.reports import ServeReport
     from awm_hub.hub import load
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.choosing import chosen_environment, naming_dataset
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
-from awm_hub.cli.reports import Finished, ShownTable, ShownTask, ShownTool, ShowReport, plain
+from awm_hub.cli.outcomes import Finished, plain
 from awm_hub.cli.terminal import Console, clean, clean_line, json_text, summary, table
 
 if TYPE_CHECKING:
+    from awm_hub.cli.reports import ShownTable, ShownTask, ShownTool, ShowReport
     from awm_hub.environment import Environment, Task, ToolSpec
 
 _CELL_WIDTH = 24
@@ -52,7 +53,9 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     return Finished(data=report)
 
 
-def _report(environment: "Environment", arguments: argparse.Namespace) -> ShowReport:
+def _report(environment: "Environment", arguments: argparse.Namespace) -> "ShowReport":
+    from awm_hub.cli.reports import ShowReport
+
     e = environment
     tools = [e.tool(arguments.tool)] if arguments.tool is not None else e.tools
     tasks = [e.task(arguments.task)] if arguments.task is not None else e.tasks
@@ -77,15 +80,20 @@ _PLAIN_FIELDS = (
 )  # fmt: skip
 
 
-def _tool(tool: "ToolSpec") -> ShownTool:
+def _tool(tool: "ToolSpec") -> "ShownTool":
+    from awm_hub.cli.reports import ShownTool
+
     return ShownTool(**plain(tool))
 
 
-def _task(task: "Task") -> ShownTask:
+def _task(task: "Task") -> "ShownTask":
+    from awm_hub.cli.reports import ShownTask
+
     return ShownTask(**{**plain(task), "prompt": task.prompt})
 
 
-def _tables(environment: "Environment") -> tuple[ShownTable, ...]:
+def _tables(environment: "Environment") -> tuple["ShownTable", ...]:
+    from awm_hub.cli.reports import ShownTable
     from awm_hub.runtime import jobs, sync
 
     found = sync.run(jobs.dump, environment.database)
@@ -95,7 +103,7 @@ def _tables(environment: "Environment") -> tuple[ShownTable, ...]:
     )
 
 
-def _lines(report: ShowReport, arguments: argparse.Namespace, console: Console) -> Iterator[str]:
+def _lines(report: "ShowReport", arguments: argparse.Namespace, console: Console) -> Iterator[str]:
     if report.code is not None:
         yield clean(report.code)
     elif report.tables is not None:
@@ -112,7 +120,7 @@ def _lines(report: ShowReport, arguments: argparse.Namespace, console: Console) 
         yield from _overview(report, console)
 
 
-def _overview(report: ShowReport, console: Console) -> Iterator[str]:
+def _overview(report: "ShowReport", console: Console) -> Iterator[str]:
     yield console.style(f"{report.id}: {clean_line(report.title)}", "bold")
     if report.description:
         yield console.wrapped(report.description.strip())
@@ -140,29 +148,29 @@ def _overview(report: ShowReport, console: Console) -> Iterator[str]:
     )
 
 
-def _signature_lines(tool: ShownTool, console: Console) -> Iterator[str]:
+def _signature_lines(tool: "ShownTool", console: Console) -> Iterator[str]:
     yield f"{console.style(tool.name, 'bold')}({_parameters(tool)})  {console.style(_effect(tool), 'dim')}"
     yield f"    {summary(tool.description, 110)}"
 
 
-def _effect(tool: ShownTool) -> str:
+def _effect(tool: "ShownTool") -> str:
     return "" if tool.effect == "unknown" else tool.effect
 
 
-def _parameters(tool: ShownTool) -> str:
+def _parameters(tool: "ShownTool") -> str:
     required = tool.input_schema.get("required", [])
     names = sorted(tool.input_schema.get("properties", {}), key=lambda name: name not in required)
     return ", ".join(clean_line(n if n in required else f"{n}?") for n in names)
 
 
-def _tool_lines(tool: ShownTool, console: Console) -> Iterator[str]:
+def _tool_lines(tool: "ShownTool", console: Console) -> Iterator[str]:
     yield f"{console.style(tool.name, 'bold')}  {console.style(_effect(tool), 'dim')}"
     yield console.wrapped(tool.description.strip())
     yield ""
     yield json_text(tool.input_schema, indent=2)
 
 
-def _task_lines(task: ShownTask, console: Console) -> Iterator[str]:
+def _task_lines(task: "ShownTask", console: Console) -> Iterator[str]:
     yield f"{console.style(task.id, 'bold')}  {console.style(task.kind or '', 'dim')}"
     yield console.wrapped(task.prompt.strip())
     for name in ("answer", "answer_sql", "setup", "free"):
@@ -179,7 +187,7 @@ def _task_lines(task: ShownTask, console: Console) -> Iterator[str]:
         yield f"  failure: {console.wrapped(verifier['failure_criteria'], indent=11)}"
 
 
-def _table_lines(shown: ShownTable, console: Console) -> Iterator[str]:
+def _table_lines(shown: "ShownTable", console: Console) -> Iterator[str]:
     yield console.style(f"{clean_line(shown.name)}: {shown.total} rows", "bold")
     rows = [shown.columns, *shown.rows[:_SHOWN_ROWS]]
     for line in table([["  ", *(_cell(v) for v in row)] for row in rows]):

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from awm_hub.cli.options import Verbs, add_dataset, add_verb
-from awm_hub.cli.reports import ExamplesReport, Finished, SubsetReport
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line, counted
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace, console: Console) -> Finished:
     if arguments.rollouts:
         return _examples(subset, arguments, console)
     subset.save(arguments.out)
+    from awm_hub.cli.reports import SubsetReport
+
     report = SubsetReport(
         out=arguments.out,
         source=subset.source,
@@ -80,6 +82,8 @@ def _examples(subset: "Subset", arguments: argparse.Namespace, console: Console)
     from awm_hub.rollouts import write_examples
 
     selection = write_examples(arguments.rollouts, subset, arguments.out)
+    from awm_hub.cli.reports import ExamplesReport
+
     report = ExamplesReport(
         out=arguments.out,
         source=subset.source,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.endpoints import KEYS, add_endpoint, endpoint_of, price_of, sampling_of
 from awm_hub.cli.options import Verbs, add_verb
-from awm_hub.cli.reports import Failure, Finished
+from awm_hub.cli.outcomes import Failure, Finished
 from awm_hub.cli.terminal import Console, clean_line, counted, table
 from awm_hub.errors import UsageError
 

@@ -3,7 +3,7 @@
 import argparse
 
 from awm_hub.cli.options import Verbs, add_verb
-from awm_hub.cli.reports import Finished
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line
 
 

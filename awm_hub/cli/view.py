@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from awm_hub.cli.options import Verbs, add_dataset, add_trust, add_verb
-from awm_hub.cli.reports import Finished
+from awm_hub.cli.outcomes import Finished
 from awm_hub.cli.terminal import Console, clean_line
 from awm_hub.errors import DataError, RecordError
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from awm_hub.canonical import to_json
 from awm_hub.environment import Environment, Task
-from awm_hub.playground.fragments import scenario
+from awm_hub.playground.fragments import OUTCOMES, scenario
 from awm_hub.playground.markup import Markup, element, line
 from awm_hub.playground.visits import Move, Visit
 from awm_hub.trajectory import Outcome, Verdict
@@ -13,12 +13,6 @@ from awm_hub.viewing.rollout import verdict_section
 
 _ARGUMENTS_WIDTH = 120
 _TONES = {"ok": "good", "refused": "doubtful", "invalid_call": "bad", "fault": "bad"}
-_TOLD = {
-    Outcome.COMPLETED: ("good", "✓ Completed"),
-    Outcome.PARTIALLY_COMPLETED: ("doubtful", "~ Partly completed"),
-    Outcome.AGENT_ERROR: ("bad", "✗ Not completed"),
-    Outcome.ENVIRONMENT_ERROR: ("bad", "✗ The environment failed"),
-}
 _ENDED = "This attempt has ended. Start over, or go back to one of its calls."
 _INVITATION = (" Press ", element("b", "Start"), ": you get a copy of your own.")
 
@@ -82,6 +76,7 @@ def mcp_card(visit: Visit, origin: str) -> Markup:
 def _copied(title: str, words: str) -> Iterator[Markup]:
     yield element("p", title)
     yield element("pre", line(words), class_="awm-copy")
+    yield element("button", "Copy", type_="button", class_="awm-undo")
 
 
 def verdict_card(visit: Visit) -> Markup:
@@ -89,7 +84,7 @@ def verdict_card(visit: Visit) -> Markup:
     if visit.judge_error is not None:
         return _outcome("doubtful", ["~ Not judged"], visit.judge_error)
     if visit.verdict is not None:
-        tone, title = _TOLD[visit.verdict.outcome]
+        tone, title = OUTCOMES[visit.verdict.outcome]
         outcome = visit.verdict.outcome
         heading = [title] if outcome is Outcome.COMPLETED else [title, " ", _label(outcome.value)]
         return _outcome(tone, heading, visit.verdict.reasoning, _why(visit.verdict))

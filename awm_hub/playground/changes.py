@@ -22,6 +22,8 @@ _MARKED_ROWS, _OTHER_ROWS = 100, 60
 """Rows of one table that are shown: those that changed, and the others."""
 _FOLDED_ROWS = 25
 """Of a table that nothing changed in."""
+_KEPT_CHARACTERS = 65_536
+"""Of a table whose HTML is kept: cells are as long as a row makes them, and what is kept has to have a bound."""
 _MARKS = {"added": "+", "removed": "−", "changed": "~"}
 CSS = """
 .awm-tables { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(12rem, 48%), 1fr)); gap: .4rem; }
@@ -126,14 +128,16 @@ def _counts(diffs: Sequence[TableDiff]) -> Markup:
     )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def _still(name: str, found: str) -> Markup:
     """A table that nothing changed in, from its JSON; most tables are the same after most calls."""
     return _drawn(name, json.loads(found), TableDiff())
 
 
 def _table(name: str, found: Mapping[str, Any], diff: TableDiff) -> Markup:
-    return _still(name, to_json(found)) if diff == TableDiff() else _drawn(name, found, diff)
+    if diff == TableDiff() and len(known := to_json(found)) <= _KEPT_CHARACTERS:
+        return _still(name, known)
+    return _drawn(name, found, diff)
 
 
 def _drawn(name: str, found: Mapping[str, Any], diff: TableDiff) -> Markup:

@@ -10,10 +10,18 @@ from awm_hub.errors import AwmHubError
 from awm_hub.playground.catalogue import FLAGS, Entry, Statistics
 from awm_hub.playground.markup import Markup, counted, element, joined, line, text
 from awm_hub.safetext import clean, readable_json
+from awm_hub.trajectory import Outcome
 
 _MAX_PROPERTIES, _VALUE_WIDTH, _JSON_CHARACTERS, _MAX_TEXT = 60, 160, 20_000, 40_000
 _TONES = {"read": "good", "write": "doubtful"}
 _EFFECTS = {"read": "reads", "write": "writes", "unknown": "effect unknown"}
+OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.COMPLETED: ("good", "✓ Completed"),
+    Outcome.PARTIALLY_COMPLETED: ("doubtful", "~ Partly completed"),
+    Outcome.AGENT_ERROR: ("bad", "✗ Not completed"),
+    Outcome.ENVIRONMENT_ERROR: ("bad", "✗ The environment failed"),
+}
+"""Of a verdict: its tone, and the words for a visitor."""
 _USUAL = ("audited", "sound", "solved")
 """Flags that a card shows; the others are in the page."""
 
@@ -328,7 +336,7 @@ def _spoilers(task: Task) -> Iterator[Markup]:
             yield code_block(verifier.code)
 
 
-_ELSEWHERE = re.compile(r"awm-hub |POST /|reset\(\)|shows? all")
+_ELSEWHERE = re.compile(r"awm-hub |POST /|reset\(\)")
 """Advice for somebody at a terminal or in a program."""
 
 

@@ -7,11 +7,12 @@ looks the same while it happens and when it is looked at again, and one writer m
 from collections.abc import Iterator
 
 from awm_hub.environment import Task
+from awm_hub.playground.fragments import OUTCOMES
 from awm_hub.playground.markup import Markup, element, joined, line
 from awm_hub.playground.watching import Asked, Ended, Event, Judging, Moved, Said
 from awm_hub.policy.acting import Action
 from awm_hub.safetext import json_text
-from awm_hub.trajectory import Outcome, Verdict
+from awm_hub.trajectory import Verdict
 from awm_hub.viewing.document import Block, Data, Label, Prose, Rows, Section, as_text, counted
 from awm_hub.viewing.page import html_fragment
 from awm_hub.viewing.rollout import result_blocks, result_labels, verdict_section
@@ -20,12 +21,6 @@ _OPEN_CHARS = 240
 """A longer result is folded."""
 _REASON_CHARS = 400
 """Of a verdict's reasoning at first sight; all of it is in the fold."""
-_TOLD = {
-    Outcome.COMPLETED: ("good", "✓", "Completed"),
-    Outcome.PARTIALLY_COMPLETED: ("doubtful", "~", "Partly completed"),
-    Outcome.AGENT_ERROR: ("bad", "✗", "Not completed"),
-    Outcome.ENVIRONMENT_ERROR: ("bad", "✗", "The environment failed"),
-}
 _ENDINGS = {
     "answered": "",
     "max_turns": "No answer came within the messages that were allowed.",
@@ -113,13 +108,13 @@ def _moved(event: Moved) -> Markup:
 
 
 def _ended(event: Ended) -> Markup:
-    tone, mark, title = _TOLD[event.verdict.outcome] if event.verdict else ("doubtful", "·", "Not judged")
+    tone, title = OUTCOMES[event.verdict.outcome] if event.verdict else ("doubtful", "· Not judged")
     reasons = [event.cause or _ENDINGS.get(event.termination, ""), event.next_step]
     if event.judge_error:
         reasons.append(f"No verdict: {event.judge_error}")
     told = [element("p", text) for text in reasons if text]
     why = _why(event.verdict) if event.verdict else ()
-    heading = element("h3", f"{mark} {title}")
+    heading = element("h3", title)
     return element("section", heading, *told, *why, class_=f"awm-card awm-outcome awm-{tone}", role="status")
 
 

@@ -247,7 +247,7 @@ def test_a_locale_without_the_characters_does_not_fail_the_command() -> None:
     code = (
         "import sys\n"
         "from awm_hub.cli import listing, main\n"
-        "from awm_hub.cli.reports import Finished\n"
+        "from awm_hub.cli.outcomes import Finished\n"
         "listing.run = lambda arguments, console: [console.say('a → b'), Finished(data=None)][1]\n"
         "sys.exit(main(['list']))\n"
     )
@@ -260,7 +260,7 @@ def test_json_is_utf8_whatever_the_locale() -> None:
     code = (
         "import sys\n"
         "from awm_hub.cli import listing, main\n"
-        "from awm_hub.cli.reports import Finished\n"
+        "from awm_hub.cli.outcomes import Finished\n"
         "listing.run = lambda arguments, console: Finished(data={'title': 'café \\u2028'})\n"
         "sys.exit(main(['list', '--json']))\n"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from awm_hub import auditing, importers, packing
-from awm_hub.cli import judge, play, reports, rollout, view
+from awm_hub.cli import judge, outcomes, play, reports, rollout, view
 from awm_hub.trajectory import StateDiff
 
 SHAPES = [
@@ -75,7 +75,7 @@ def test_reports_are_frozen(record: type) -> None:
 
 
 def test_plain_turns_records_into_json() -> None:
-    found = reports.plain(
+    found = outcomes.plain(
         {
             "report": reports.NewReport(folder="x", files=("a", "b")),
             "when": dt.datetime(2026, 3, 2, 9, tzinfo=dt.UTC),

@@ -156,7 +156,7 @@ def test_a_card_is_reached_with_the_tab_key_and_opened_with_enter(visitor: Visit
     reached = page.evaluate("document.activeElement.dataset.environment")
     page.keyboard.press("Enter")
     page.locator("#awm-head h2", has_text=titles_of(catalogue)[0]).wait_for()
-    page.wait_for_function("query => location.search === query", arg=f"?env={reached}")
+    page.wait_for_function("query => location.search === query", arg=f"?env={reached}&view=environment")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import awm_hub
+from awm_hub.playground import changes
 from awm_hub.playground.changes import result_html, tables_html
 from awm_hub.runtime import jobs, pages
 from awm_hub.trajectory import RowChange, StateDiff, Step, TableDiff, ToolResult
@@ -153,3 +154,13 @@ async def test_the_changes_of_a_real_call_are_marked_in_the_real_tables() -> Non
     assert rows_of(found)[0].startswith("~ | 1 | ")
     assert " → 12345 | " in rows_of(found)[0]
     assert found.count("<details") == len(environment.tables)
+
+
+def test_what_is_kept_of_tables_has_a_bound() -> None:
+    changes._still.cache_clear()
+    small, huge = ({"columns": ["a"], "rows": [["x" * size]], "total": 1} for size in (10, 10**6))
+    for _ in range(2):
+        shown = tables_html({"small": small, "huge": huge}, StateDiff())
+    assert "small" in shown
+    assert "huge" in shown
+    assert (changes._still.cache_info().currsize, changes._still.cache_info().hits) == (1, 1)

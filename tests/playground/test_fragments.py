@@ -5,6 +5,7 @@ from playground.hostile import ATTACK, check_harmless, hostile
 
 import awm_hub
 from awm_hub.environment import Environment
+from awm_hub.errors import AwmHubError, DataError, EpisodeError
 from awm_hub.playground import diagram, fragments, plots
 from awm_hub.playground.catalogue import Entry, statistics
 from awm_hub.playground.relations import relations, seed_rows
@@ -123,3 +124,16 @@ def test_plots_are_pictures_that_are_told_in_words() -> None:
     check_harmless(shown)
     assert "<desc>travel: 2</desc>" in shown
     assert "<desc>2: 2 tasks; 3: 0 tasks; 4: 0 tasks; 5: 1 tasks</desc>" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (DataError("no file", next_step="upload one"), "No file. Upload one."),
+        (DataError("gone."), "Gone."),
+        (EpisodeError("ended", next_step="POST /instances opens a new instance"), "Ended."),
+        (DataError("no x", next_step="check the name. `awm-hub list` shows all"), "No x. Check the name."),
+    ],
+)
+def test_an_error_is_told_in_sentences_without_advice_for_a_terminal(error: AwmHubError, told: str) -> None:
+    assert fragments.told(error) == told

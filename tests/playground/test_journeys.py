@@ -95,6 +95,65 @@ def test_what_an_mcp_client_calls_is_seen_by_the_visitor(visitor: Visitor) -> No
 
 
 @pytest.mark.slow
+def test_the_address_names_the_view_for_a_reload_and_back_leads_to_the_gallery(
+    browser: "Browser", address: str
+) -> None:
+    guest = Visitor(browser, address)  # gradio calls it an error when a page is left while it waits for an answer
+    page = guest.go()
+    page.wait_for_selector(".awm-pick")
+    page.locator(".awm-pick", has_text="Public Library Network").click()
+    for view in ("play", "watch", "play"):
+        page.click(f"#awm-tab-{view}-button")
+        page.wait_for_function("query => location.search === query", arg=f"?env={ENVIRONMENT}&view={view}")
+    page.reload()
+    page.wait_for_selector("#awm-start >> visible=true")
+    page.go_back()
+    page.wait_for_selector(".awm-pick >> visible=true")
+    assert page.url == f"{address}/"
+    guest.close()
+
+
+@pytest.mark.slow
+def test_a_visitor_is_told_what_an_attempt_lacks_and_what_can_be_done_after_its_end(visitor: Visitor) -> None:
+    visitor.start("owed_by_ingeborg")
+    page = visitor.page
+    page.click("#awm-submit")
+    visitor.told("This task asks for an answer")
+    assert page.locator(".awm-outcome").count() == 0
+    page.get_by_text("Share or keep").click()
+    page.click("#awm-share")
+    page.wait_for_function("() => document.querySelector('#awm-link textarea').value.includes('?play=')")
+    page.fill("#awm-answer textarea", "9")
+    page.click("#awm-submit")
+    page.locator(".awm-outcome", has_text="Start over, or go back").wait_for()
+    page.wait_for_function("() => document.querySelector('#awm-link textarea').value === ''")
+    page.locator("#awm-form .awm-call").click()
+    visitor.told("This attempt has ended. Press Start over")
+    page.click("#awm-start")
+    page.wait_for_selector(".awm-outcome", state="detached")
+    assert page.input_value("#awm-answer textarea") == ""
+
+
+@pytest.mark.slow
+def test_a_task_that_is_not_there_leaves_the_environment_to_roam_in(visitor: Visitor) -> None:
+    page = visitor.go(f"?env={ENVIRONMENT}&task=no_such_task&view=play")
+    visitor.told("No task named 'no_such_task'")
+    page.click("#awm-start")
+    page.wait_for_selector("#awm-history >> text=No calls yet")
+
+
+@pytest.mark.slow
+def test_the_mcp_url_is_copied_by_a_button(visitor: Visitor) -> None:
+    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visitor.start(None)
+    page = visitor.page
+    page.get_by_text("Connect an MCP client").click()
+    page.locator(".awm-copy + button").first.click()
+    page.locator(".awm-copy + button", has_text="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator(".awm-copy").first.inner_text()
+
+
+@pytest.mark.slow
 def test_on_a_phone_a_changed_cell_is_in_sight_and_rows_without_a_change_can_be_left_out(
     browser: "Browser", address: str
 ) -> None:

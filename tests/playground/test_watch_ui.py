@@ -157,6 +157,7 @@ def test_a_private_address_is_refused_and_the_key_is_nowhere(
     assert KEY not in page.request.get(f"{visitor.address}/config").text()
     assert KEY not in log.read_text()
     assert "/gradio_api/" in log.read_text(), "the log has the requests"
-    opened(visitor, easiest().slug)
+    visitor.page = visitor.context.new_page()  # another tab, with the same cookies and storage
+    page = opened(visitor, easiest().slug)
     choose(page, LEFT, "A model at an endpoint of mine")
     assert page.input_value("#awm-watch-key-left input") == ""

@@ -101,19 +101,20 @@ def browser() -> Iterator["Browser"]:
         yield found
 
 
-@pytest.fixture
-def visitor(browser: "Browser", address: str) -> Iterator[Visitor]:
-    """A visitor on a desktop, in whose browser nothing may go wrong."""
+def _visiting(browser: "Browser", address: str) -> Iterator[Visitor]:
     found = Visitor(browser, address)
     yield found
     found.close()
-    assert found.complaints == []
+    assert found.complaints == [], found.complaints
+
+
+@pytest.fixture
+def visitor(browser: "Browser", address: str) -> Iterator[Visitor]:
+    """A visitor on a desktop, in whose browser nothing may go wrong."""
+    yield from _visiting(browser, address)
 
 
 @pytest.fixture
 def other(browser: "Browser", address: str) -> Iterator[Visitor]:
     """Another one, with cookies of their own."""
-    found = Visitor(browser, address)
-    yield found
-    found.close()
-    assert found.complaints == []
+    yield from _visiting(browser, address)

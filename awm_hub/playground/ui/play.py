@@ -38,6 +38,14 @@ const reveal = () => element.querySelectorAll('.awm-live').forEach((region) => {
 watch('value', () => requestAnimationFrame(() => requestAnimationFrame(reveal)));
 """
 """A changed cell far to the right is scrolled to."""
+_COPY_JS = """
+element.addEventListener('click', async (event) => {
+  const button = event.target.closest('button');
+  if (!button) return;
+  await navigator.clipboard.writeText(button.previousElementSibling.innerText);
+  button.innerText = 'Copied';
+});
+"""
 _TO_LINK_JS = "(text) => text ? window.location.origin + window.location.pathname + '?play=' + text : ''"
 _DOWNLOAD_JS = """(text) => {
   if (!text) return [];
@@ -127,7 +135,7 @@ def build(hall: Hall, shared: Shared) -> None:
                 link = gr.Textbox(label="Link", buttons=["copy"], interactive=False, elem_id="awm-link")
                 export = gr.Button("Download the trajectory", size="sm", elem_id="awm-export")
             with gr.Accordion("Connect an MCP client", open=False) as connect:
-                mcp = gr.HTML(js_on_load="")
+                mcp = gr.HTML(js_on_load=_COPY_JS)
             since = gr.Radio(
                 ["the last call", "the beginning"],
                 value="the last call",

@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 
 from awm_hub.errors import AwmHubError
+from awm_hub.playground import fragments
 from awm_hub.playground.sharing import Shared as SharedAttempt
 from awm_hub.playground.ui import browse, environment, play, viewer, watch
 from awm_hub.playground.ui.hall import QUIET, Hall, Shared
@@ -18,28 +19,31 @@ _HEADER = (
     '<p class="awm-tagline">Worlds for tool-using agents. Each is a small organisation in software: a database, tools '
     "that read and change it, and tasks whose outcome is judged. Browse them, play one, watch an agent try.</p></div>"
 )
-_TO_ADDRESS_BAR = """(query) => {
+_VIEW_JS = """
+  const chosen = document.querySelector('#awm-tabs [role=tab][aria-selected=true]');
+  const view = /^awm-tab-([a-z]+)/.exec(chosen?.id ?? '')?.[1];
+"""
+_TO_ADDRESS_BAR = f"""(query) => {{{_VIEW_JS}
   const now = new URLSearchParams(location.search), then = new URLSearchParams(query);
   const isSame = now.get('env') === then.get('env') && now.get('dataset') === then.get('dataset');
-  if (isSame && now.has('view')) then.set('view', now.get('view'));
+  if (view && then.has('env')) then.set('view', view);
   const address = location.pathname + (then.size ? '?' + then : '');
   history[isSame || now.has('play') ? 'replaceState' : 'pushState'](null, '', address);
   if (!window.awmGoesBack) addEventListener('popstate', () => location.reload());
   window.awmGoesBack = true;
   return [];
-}"""
+}}"""
 """Another environment is another entry of the browser's history."""
-_VIEW_TO_ADDRESS_BAR = """() => {
-  const tabs = document.querySelector('#awm-tabs [role=tablist]');
-  const tell = () => {
+_VIEW_TO_ADDRESS_BAR = f"""() => {{
+  const tell = () => {{{_VIEW_JS}
     const now = new URLSearchParams(location.search);
-    const view = /^awm-tab-([a-z]+)/.exec(tabs.querySelector('[aria-selected=true]')?.id ?? '')?.[1];
     if (!view || !now.has('env') || now.get('view') === view) return;
     now.set('view', view);
     history.replaceState(null, '', location.pathname + '?' + now);
-  };
-  if (tabs) new MutationObserver(tell).observe(tabs, { attributeFilter: ['aria-selected'], subtree: true });
-}"""
+  }};
+  const tabs = document.querySelector('#awm-tabs [role=tablist]');
+  if (tabs) new MutationObserver(tell).observe(tabs, {{ attributeFilter: ['aria-selected'], subtree: true }});
+}}"""
 """The address names the view, whoever chose it."""
 
 
@@ -185,7 +189,7 @@ async def _arrive(request: gr.Request) -> tuple[Place, str | None, Any]:
         try:
             attempt = SharedAttempt.read(text)
         except AwmHubError as error:
-            gr.Warning(html.escape(f"{error.message}: {error.next_step}"))
+            gr.Warning(html.escape(fragments.told(error)))
             return Place(), None, gr.skip()
         found = Place(dataset=attempt.dataset, environment=attempt.environment, task=attempt.task)
         return found, text, gr.Tabs(selected="play")
